@@ -1,0 +1,63 @@
+//! The door to the web: [`Fetch`], with one implementation that asks real servers and one (in the
+//! test kit) that asks a synthetic web.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use telusur_model::{Fetched, Moment, PageUrl, Reason};
+use tokio::sync::oneshot;
+
+/// Asks for pages.
+#[async_trait]
+pub trait Fetch: Send + Sync {
+    /// Carries out one visit: one request, one hop. Never fails: what goes wrong is in the outcome.
+    async fn fetch(&self, order: FetchOrder) -> Fetched;
+
+    /// Finds the addresses of a URL's host and checks them, so that the scheduler can keep its
+    /// distance to addresses as well as to names.
+    async fn resolve(&self, url: &PageUrl, profile: &FetchProfile) -> Resolved;
+}
+
+/// One visit to carry out.
+#[derive(Debug)]
+pub struct FetchOrder {
+    /// What to ask for.
+    pub url: PageUrl,
+    /// How to ask.
+    pub profile: Arc<FetchProfile>,
+    /// Told when the request itself is sent, for whoever counts the delay from there.
+    pub on_request: Option<oneshot::Sender<Moment>>,
+}
+
+/// How a crawl asks: the same for all its visits.
+#[derive(Clone, Debug)]
+pub struct FetchProfile {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Longest that one visit may take.
+    pub timeout_ms: u64,
+    /// Decoded bytes of a body that are read.
+    pub body_bytes_max: u64,
+    /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `::1`,
+    /// `host:port`.
+    pub allow_private: Vec<String>,
+    /// Extra headers, sent only to the origins in `header_origins`.
+    pub headers: Vec<(String, String)>,
+    /// The origins (`https://example.org`) that get the extra headers.
+    pub header_origins: Vec<String>,
+}
+
+/// What came of a name lookup.
+pub type Resolved = Result<Vec<IpAddr>, ResolveFailure>;
+
+/// Why a host has no address that may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolveFailure {
+    /// The kind of failure.
+    pub why: Reason,
+    /// What exactly, for people.
+    pub detail: String,
+    /// Whether it may work later.
+    pub may_pass: bool,
+}

@@ -1,0 +1,315 @@
+//! [`Crawl`]: what a user asked for, fixed once it is accepted.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{PageUrl, ScopeRules, Timestamp};
+
+/// A crawl's number in its data directory, counting from 1; people write it `crawl_N`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CrawlNo(pub u32);
+
+impl fmt::Display for CrawlNo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "crawl_{}", self.0)
+    }
+}
+
+/// A crawl's name for the outside world, unique everywhere: `c_` and 26 characters that sort by
+/// time of creation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CrawlId(String);
+
+impl CrawlId {
+    /// An id from the time of creation and 80 random bits, written as a ULID.
+    pub fn new(created_at: Timestamp, random: u128) -> Self {
+        const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+        let bits = u128::from(created_at.0) << 80 | random & ((1 << 80) - 1);
+        let digits = (0..26).rev().map(|place| {
+            let digit = (bits >> (place * 5)) & 31;
+            char::from(CROCKFORD[usize::try_from(digit).expect("five bits")])
+        });
+        Self(format!("c_{}", digits.collect::<String>()))
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for CrawlId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What the user asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Crawl {
+    /// Its number here.
+    pub no: CrawlNo,
+    /// Its name everywhere.
+    pub id: CrawlId,
+    /// The name that the user gave it.
+    pub name: Option<String>,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// Where it starts.
+    pub seeds: Seeds,
+    /// Which links it follows.
+    pub scope: ScopeRules,
+    /// How it treats the hosts it asks.
+    pub politeness: Politeness,
+    /// When it ends.
+    pub limits: Limits,
+    /// How it asks.
+    pub fetch: FetchRules,
+    /// What is kept of a page.
+    pub keep: Keep,
+    /// Links whose anchor or address holds one of these words go first within their host.
+    pub topic: Vec<String>,
+    /// Whether tracking parameters make two URLs different pages.
+    pub keep_tracking: bool,
+}
+
+/// Where a crawl starts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Seeds {
+    /// From these pages, along their links.
+    Links(Vec<PageUrl>),
+}
+
+impl Seeds {
+    /// The URLs that are asked first.
+    pub fn urls(&self) -> &[PageUrl] {
+        match self {
+            Self::Links(urls) => urls,
+        }
+    }
+}
+
+/// How hosts are treated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Politeness {
+    /// Least time between the starts of two requests to one host, and to one address.
+    pub delay_ms: u64,
+    /// Most requests under way at one host.
+    pub per_host: u16,
+    /// Most requests under way in the whole crawl.
+    pub workers: u16,
+    /// Most requests that the whole crawl starts in a second.
+    pub rate_per_second: Option<f64>,
+    /// Whether a host that struggles (429, 503, slow answers) is asked less often.
+    pub adaptive: bool,
+    /// How sites share the crawl.
+    pub fairness: Fairness,
+    /// Most that a crawl-delay of robots.txt can slow us down.
+    pub crawl_delay_max_ms: u64,
+    /// Attempts at a URL whose fetch failed in a way that may pass.
+    pub attempts_max: u8,
+}
+
+impl Default for Politeness {
+    fn default() -> Self {
+        Self {
+            delay_ms: 1000,
+            per_host: 1,
+            workers: 32,
+            rate_per_second: None,
+            adaptive: true,
+            fairness: Fairness::Equal,
+            crawl_delay_max_ms: 60_000,
+            attempts_max: 3,
+        }
+    }
+}
+
+/// How sites share a crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fairness {
+    /// Sites advance together: none gets far ahead of the others.
+    #[default]
+    Equal,
+    /// The least served site goes first, but nobody waits for a slower one.
+    Weighted,
+    /// First come, first served.
+    None,
+}
+
+/// When a crawl ends by itself. Zero and `None` mean no limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Pages stored.
+    pub pages_max: Option<u64>,
+    /// Links away from a seed.
+    pub depth_max: Option<u16>,
+    /// Time that the crawl has run, in milliseconds.
+    pub duration_ms_max: Option<u64>,
+    /// Bytes received.
+    pub bytes_max: Option<u64>,
+    /// URLs taken in for one host; beyond it a trap is suspected.
+    pub urls_per_host_max: u64,
+    /// URLs taken in for one site.
+    pub urls_per_site_max: u64,
+    /// Decoded bytes of one body that are read.
+    pub body_bytes_max: u64,
+    /// Failed URLs after which the crawl is ended.
+    pub errors_max: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            pages_max: None,
+            depth_max: None,
+            duration_ms_max: None,
+            bytes_max: None,
+            urls_per_host_max: 10_000,
+            urls_per_site_max: 50_000,
+            body_bytes_max: 1 << 20,
+            errors_max: None,
+        }
+    }
+}
+
+/// How pages are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchRules {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Longest that one visit may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Redirects followed one after the other.
+    pub redirects_max: u8,
+    /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `host:port`.
+    pub allow_private: Vec<String>,
+    /// Extra headers, sent to the seeds' own origins only.
+    pub headers: Vec<(String, String)>,
+}
+
+impl Default for FetchRules {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("Telusur/", env!("CARGO_PKG_VERSION")).to_owned(),
+            timeout_ms: 30_000,
+            redirects_max: 10,
+            allow_private: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+}
+
+/// What is kept of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// The record alone.
+    None,
+    /// The record and what was extracted.
+    Text,
+    /// Also the body of pages that are parsed.
+    #[default]
+    Html,
+    /// Also the bodies of everything else.
+    Raw,
+}
+
+/// What a crawl is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state")]
+pub enum CrawlState {
+    /// It runs, or goes on at the next start.
+    Running,
+    /// It waits for `resume`.
+    Paused {
+        /// Who or what paused it.
+        why: PauseReason,
+    },
+    /// It is over.
+    Finished {
+        /// Why it is over.
+        why: FinishReason,
+    },
+}
+
+impl CrawlState {
+    /// One word: `running`, `paused`, `stopped`, `completed`, `failed`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused { .. } => "paused",
+            Self::Finished { why: FinishReason::Stopped } => "stopped",
+            Self::Finished { why: FinishReason::NoStart } => "failed",
+            Self::Finished { .. } => "completed",
+        }
+    }
+}
+
+/// Why a crawl waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseReason {
+    /// The user asked for it.
+    Asked,
+    /// Less space is left than the limit.
+    DiskFull,
+}
+
+/// Why a crawl is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// Every URL in scope has its answer.
+    Drained,
+    /// The page limit was reached.
+    MaxPages,
+    /// The time limit was reached.
+    MaxDuration,
+    /// The byte limit was reached.
+    MaxBytes,
+    /// The error limit was reached.
+    MaxErrors,
+    /// The user stopped it.
+    Stopped,
+    /// No start URL could be fetched.
+    NoStart,
+}
+
+impl FinishReason {
+    /// One phrase for people.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Self::Drained => "nothing left to fetch",
+            Self::MaxPages => "page limit reached",
+            Self::MaxDuration => "time limit reached",
+            Self::MaxBytes => "byte limit reached",
+            Self::MaxErrors => "error limit reached",
+            Self::Stopped => "stopped",
+            Self::NoStart => "no start URL could be fetched",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_sort_by_time() {
+        let early = CrawlId::new(Timestamp(1_000), u128::MAX);
+        let late = CrawlId::new(Timestamp(1_001), 0);
+        assert!(early < late);
+        assert_eq!(late.as_str().len(), 28);
+    }
+
+    #[test]
+    fn numbers_are_written_as_the_first_service_wrote_them() {
+        assert_eq!(CrawlNo(7).to_string(), "crawl_7");
+    }
+}

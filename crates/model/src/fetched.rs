@@ -1,0 +1,96 @@
+//! What came of asking: [`FetchOutcome`]. The web failing is data, not an error.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use crate::{Moment, PageUrl, Reason};
+
+/// What came over the wire for one visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawPage {
+    /// The URL that was asked for.
+    pub url: PageUrl,
+    /// The HTTP status.
+    pub status: u16,
+    /// The headers in the order received, names in lower case, values as text (bytes that are not
+    /// visible ASCII are replaced).
+    pub headers: Vec<(String, String)>,
+    /// The body, decoded from its content coding.
+    pub body: Bytes,
+    /// Whether the body was cut at the limit.
+    pub truncated: bool,
+    /// Bytes of the body as received, before decoding.
+    pub wire_bytes: u64,
+}
+
+impl RawPage {
+    /// The first header with this (lower case) name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The media type without parameters, in lower case: `text/html`.
+    pub fn content_type(&self) -> Option<String> {
+        let value = self.header("content-type")?;
+        let essence = value.split(';').next().unwrap_or_default().trim();
+        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+    }
+}
+
+/// What came of one visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FetchOutcome {
+    /// The server answered with anything but a redirect: a page, or an error page.
+    Page(RawPage),
+    /// The server says that the page is as it was.
+    NotModified,
+    /// The server sends us elsewhere.
+    Redirected {
+        /// The redirecting status.
+        status: u16,
+        /// Where to.
+        to: PageUrl,
+    },
+    /// We do not ask for it (address guard, port, scheme): no packet was sent.
+    Refused {
+        /// Why.
+        why: Reason,
+        /// What exactly, for people.
+        detail: String,
+    },
+    /// The site or the network failed.
+    Failed {
+        /// Why.
+        why: Reason,
+        /// What exactly, for people.
+        detail: String,
+        /// Whether asking again makes sense.
+        retry: Retry,
+    },
+}
+
+/// Whether asking again makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// It would fail again.
+    Never,
+    /// Later, with back-off.
+    Later,
+    /// The local machine was the cause (no file descriptors, no ports): later, and it does not
+    /// count as an attempt.
+    NotCounted,
+}
+
+/// One finished visit, with what the scheduler needs to know about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// What came of it.
+    pub outcome: FetchOutcome,
+    /// When the request itself was sent (after name lookup and connecting); `None` if none was.
+    pub requested_at: Option<Moment>,
+    /// From the start of the visit to its end.
+    pub took_ms: u64,
+    /// The address that was asked.
+    pub address: Option<IpAddr>,
+}

@@ -1,0 +1,100 @@
+//! What is shown of a running crawl, and how evenly it treats its sites.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CrawlNo, CrawlState, CrawlStats, Host, Timestamp};
+
+/// A picture of a crawl at one moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Which crawl.
+    pub crawl: CrawlNo,
+    /// What it is doing.
+    pub state: CrawlState,
+    /// Its counters.
+    pub stats: CrawlStats,
+    /// Visits under way.
+    pub in_flight: u64,
+    /// Pages per second over the last seconds.
+    pub pages_per_second: f64,
+    /// Seconds left, where a guess is possible.
+    pub eta_s: Option<u64>,
+    /// The most served sites.
+    pub sites: Vec<SiteShare>,
+    /// How many sites have been served at all.
+    pub sites_total: u64,
+    /// Jain's index over the pages of all sites.
+    pub fairness_index: f64,
+}
+
+/// A site's share of a crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SiteShare {
+    /// The site.
+    pub site: String,
+    /// Its pages.
+    pub pages: u64,
+    /// URLs waiting.
+    pub queued: u64,
+}
+
+/// What is kept about a host within a crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRow {
+    /// The host.
+    pub host: Host,
+    /// URLs waiting, or under way.
+    pub queued: u64,
+    /// URLs ever taken in: what the host's budget counts.
+    pub admitted: u64,
+    /// Pages stored.
+    pub pages: u64,
+    /// URLs that failed or answered with an error.
+    pub errors: u64,
+    /// When the last request was sent.
+    pub last_request_at: Option<Timestamp>,
+    /// The delay that was learned for it; `None` is the crawl's own.
+    pub delay_ms: Option<u64>,
+}
+
+impl HostRow {
+    /// A host of which nothing is known yet.
+    pub fn new(host: Host) -> Self {
+        Self {
+            host,
+            queued: 0,
+            admitted: 0,
+            pages: 0,
+            errors: 0,
+            last_request_at: None,
+            delay_ms: None,
+        }
+    }
+}
+
+/// Jain's fairness index: 1 when all shares are equal, 1/n when one of n takes everything.
+pub fn jain_index(shares: impl IntoIterator<Item = u64>) -> f64 {
+    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for share in shares {
+        #[expect(clippy::cast_precision_loss, reason = "an index of two digits")]
+        let share = share as f64;
+        count += 1.0;
+        sum += share;
+        squares += share * share;
+    }
+    if squares == 0.0 { 1.0 } else { sum * sum / (count * squares) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain() {
+        assert_eq!(jain_index([5, 5, 5]), 1.0);
+        assert_eq!(jain_index([9, 0, 0]), 1.0 / 3.0);
+        assert_eq!(jain_index([]), 1.0);
+        // The shares of the thesis: one domain took 75.5 % of three.
+        assert!(jain_index([755, 123, 122]) < 0.56);
+    }
+}

@@ -1,0 +1,136 @@
+//! [`PageRecord`]: what is kept of a page, and the counters that add it all up.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CrawlNo, PageUrl, Reason, Timestamp, UrlKey};
+
+/// A BLAKE3 hash of a body.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Digest(pub [u8; 32]);
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// Where a blob lies in a crawl's body segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct BlobRef {
+    /// The segment file's number.
+    pub segment: u32,
+    /// Where its record begins.
+    pub offset: u64,
+    /// How long the record is on disk.
+    pub len: u32,
+}
+
+/// What is kept of a page: one per URL key and crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageRecord {
+    /// Order in which pages were stored in the data directory; a page stored again gets a new one.
+    pub seq: u64,
+    /// The crawl it belongs to.
+    pub crawl: CrawlNo,
+    /// Its identity.
+    pub key: UrlKey,
+    /// The URL that was asked for.
+    pub url: PageUrl,
+    /// The URLs that redirected here, first to last.
+    pub redirects: Vec<String>,
+    /// The HTTP status.
+    pub status: u16,
+    /// The media type, from the header or by looking.
+    pub content_type: Option<String>,
+    /// The page's title.
+    pub title: Option<String>,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// Links away from a seed.
+    pub depth: u16,
+    /// When the answer came.
+    pub fetched_at: Timestamp,
+    /// How long the visit took.
+    pub took_ms: u64,
+    /// Attempts that it needed.
+    pub attempts: u8,
+    /// Size of the decoded body.
+    pub bytes: u64,
+    /// Size of the body as received.
+    pub wire_bytes: u64,
+    /// Whether the body was cut at the limit.
+    pub truncated: bool,
+    /// Hash of the decoded body.
+    pub digest: Digest,
+    /// `ETag`, for asking again.
+    pub etag: Option<String>,
+    /// `Last-Modified`, for asking again.
+    pub last_modified: Option<String>,
+    /// Links on the page.
+    pub link_count: u32,
+    /// The raw answer, if it is kept.
+    pub body: Option<BlobRef>,
+    /// What was extracted, if it is kept.
+    pub parsed: Option<BlobRef>,
+}
+
+impl PageRecord {
+    /// Whether the server gave us what we asked for.
+    pub fn is_ok(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// The counters of a crawl. Each step adds to them in the same commit that it counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlStats {
+    /// URLs known: always the sum of queued, pages, redirected, failed and skipped.
+    pub discovered: u64,
+    /// URLs waiting, or under way.
+    pub queued: u64,
+    /// URLs whose answer is stored as a page, error pages included.
+    pub pages: u64,
+    /// Pages with a status of 2xx.
+    pub ok: u64,
+    /// URLs that redirect.
+    pub redirected: u64,
+    /// URLs without an answer.
+    pub failed: u64,
+    /// URLs never asked for.
+    pub skipped: u64,
+    /// Decoded bytes.
+    pub bytes: u64,
+    /// Bytes received.
+    pub wire_bytes: u64,
+    /// Visits that ended, retried ones included.
+    pub visits: u64,
+    /// Time that the crawl has run, in milliseconds.
+    pub active_ms: u64,
+    /// Answers by HTTP status, redirects included.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Failures by reason.
+    pub failures: BTreeMap<Reason, u64>,
+    /// Skipped URLs by reason.
+    pub skips: BTreeMap<Reason, u64>,
+    /// Pages by depth.
+    pub depths: BTreeMap<u16, u64>,
+    /// Links that were no http URL, counted once per page and never queued.
+    pub other_schemes: u64,
+}
+
+impl CrawlStats {
+    /// Error pages and URLs without an answer.
+    pub fn errors(&self) -> u64 {
+        self.failed + (self.pages - self.ok)
+    }
+}

@@ -1,0 +1,406 @@
+//! [`Scope`]: which links a crawl follows. Every refusal names its rule.
+
+use std::collections::HashSet;
+
+use regex::{Regex, RegexBuilder};
+use serde::{Deserialize, Serialize};
+
+use crate::{Limits, PageUrl, Reason};
+
+/// Compiled size of one pattern. The regex crate's own default: 10 MiB; matching is linear.
+const PATTERN_BYTES_MAX: usize = 10 << 20;
+/// Source text of one pattern.
+const PATTERN_SOURCE_BYTES_MAX: usize = 64 << 10;
+/// Path segments of a URL. A site that nests deeper is generating its paths.
+const PATH_SEGMENTS_MAX: usize = 64;
+/// Times that one path segment may occur in a URL: `/a/b/a/b/a/b` is a link that feeds on itself.
+const EQUAL_SEGMENTS_MAX: usize = 3;
+/// Links away from a seed when the user names no limit (Heritrix's default).
+const HOPS_MAX: u16 = 20;
+
+/// How far from a seed links are followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScopeKind {
+    /// The seeds alone.
+    Page,
+    /// Below the seed's directory, on its host.
+    Prefix,
+    /// On the seed's host.
+    Host,
+    /// On the seed's host without `www.`, and on every host below it.
+    #[default]
+    Domain,
+    /// Everywhere.
+    Any,
+}
+
+/// What to do with the part of a link after `?`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QueryParams {
+    /// Follow it as found.
+    #[default]
+    Keep,
+    /// Drop all parameters.
+    DropAll,
+    /// Drop these parameters.
+    Drop(Vec<String>),
+}
+
+/// The rules as the user gave them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScopeRules {
+    /// How far links are followed.
+    pub kind: ScopeKind,
+    /// Where there are any, a URL must match one of them.
+    pub include: Vec<String>,
+    /// A URL must match none of them.
+    pub exclude: Vec<String>,
+    /// Hosts that are in scope besides the seeds' own.
+    pub allow_hosts: Vec<String>,
+    /// Links followed beyond the scope.
+    pub extra_hops: u8,
+    /// What to do with queries.
+    pub query_params: QueryParams,
+}
+
+/// A rule that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{pattern:?} is not a usable pattern: {why}")]
+pub struct ScopeError {
+    /// The pattern as given.
+    pub pattern: String,
+    /// What is wrong with it, in one line.
+    pub why: String,
+}
+
+/// The answer to "may this link be followed?".
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Yes.
+    Admit,
+    /// No, and this rule says so.
+    Reject {
+        /// The kind of refusal.
+        reason: Reason,
+        /// The rule, in words for the user.
+        rule: String,
+    },
+}
+
+/// The seeds' part of a scope: where "home" is.
+#[derive(Clone, Debug, Default)]
+pub struct SeedSite {
+    pages: HashSet<String>,
+    prefixes: Vec<String>,
+    hosts: HashSet<String>,
+    domains: HashSet<String>,
+}
+
+impl SeedSite {
+    fn new(seeds: &[PageUrl], allow_hosts: &[String]) -> Self {
+        let mut home = Self::default();
+        for seed in seeds {
+            home.pages.insert(seed.as_str().to_owned());
+            home.prefixes.push(directory_of(seed));
+            home.hosts.insert(seed.host_str().to_owned());
+            home.domains.insert(without_www(seed.host_str()).to_owned());
+        }
+        home.prefixes.sort();
+        home.prefixes.dedup();
+        for host in allow_hosts {
+            home.hosts.insert(host.to_ascii_lowercase());
+            home.domains.insert(without_www(host).to_ascii_lowercase());
+        }
+        home
+    }
+
+    fn has(&self, kind: ScopeKind, url: &PageUrl) -> bool {
+        match kind {
+            ScopeKind::Any => true,
+            ScopeKind::Page => self.pages.contains(url.as_str()),
+            ScopeKind::Prefix => {
+                self.prefixes.iter().any(|prefix| url.as_str().starts_with(prefix))
+            }
+            ScopeKind::Host => self.hosts.contains(url.host_str()),
+            ScopeKind::Domain => {
+                host_and_parents(url.host_str()).any(|name| self.domains.contains(name))
+            }
+        }
+    }
+}
+
+/// Compiled rules: judges links.
+#[derive(Clone, Debug)]
+pub struct Scope {
+    kind: ScopeKind,
+    home: SeedSite,
+    include: Vec<Regex>,
+    exclude: Vec<Regex>,
+    extra_hops: u8,
+    depth_max: u16,
+    query_params: QueryParams,
+}
+
+impl Scope {
+    /// Compiles the rules of a crawl.
+    pub fn new(rules: &ScopeRules, seeds: &[PageUrl], limits: &Limits) -> Result<Self, ScopeError> {
+        Ok(Self {
+            kind: rules.kind,
+            home: SeedSite::new(seeds, &rules.allow_hosts),
+            include: rules.include.iter().map(|text| compile(text)).collect::<Result<_, _>>()?,
+            exclude: rules.exclude.iter().map(|text| compile(text)).collect::<Result<_, _>>()?,
+            extra_hops: rules.extra_hops,
+            depth_max: limits.depth_max.unwrap_or(HOPS_MAX),
+            query_params: rules.query_params.clone(),
+        })
+    }
+
+    /// Adds an exclusion to a scope that is in use.
+    pub fn exclude(&mut self, pattern: &str) -> Result<(), ScopeError> {
+        self.exclude.push(compile(pattern)?);
+        Ok(())
+    }
+
+    /// Whether a link found at `depth` (seeds have depth 0) is followed. `hops_outside` counts the
+    /// links already followed beyond the scope on the way here.
+    pub fn judge(&self, link: &PageUrl, depth: u16, hops_outside: u8) -> Verdict {
+        let reject = |reason, rule: String| Verdict::Reject { reason, rule };
+        if !self.home.has(self.kind, link) && hops_outside >= self.extra_hops {
+            return reject(Reason::OutOfScope, format!("scope {}", self.kind.word()));
+        }
+        if let Some(pattern) = self.exclusion(link) {
+            return reject(Reason::Excluded, format!("exclude {pattern}"));
+        }
+        let included = self.include.iter().any(|pattern| pattern.is_match(link.as_str()));
+        if !self.include.is_empty() && !included {
+            return reject(Reason::NotIncluded, "matches no include pattern".to_owned());
+        }
+        if depth > self.depth_max {
+            return reject(Reason::DepthLimit, format!("depth {}", self.depth_max));
+        }
+        // An explicit include is the user's word that these paths are no trap.
+        if !included && let Some(rule) = trap_rule(link) {
+            return reject(Reason::TrapSuspected, rule);
+        }
+        Verdict::Admit
+    }
+
+    /// The exclusion that a URL matches, if any.
+    pub fn exclusion(&self, link: &PageUrl) -> Option<&str> {
+        self.exclude.iter().find(|pattern| pattern.is_match(link.as_str())).map(Regex::as_str)
+    }
+
+    /// Whether a URL is beyond the scope and only reached by an extra hop.
+    pub fn is_outside(&self, link: &PageUrl) -> bool {
+        !self.home.has(self.kind, link)
+    }
+
+    /// The link with its query treated as the user asked.
+    pub fn treat_query(&self, link: PageUrl) -> PageUrl {
+        let Some(query) = link.as_url().query() else { return link };
+        let kept: Vec<&str> = match &self.query_params {
+            QueryParams::Keep => return link,
+            QueryParams::DropAll => Vec::new(),
+            QueryParams::Drop(names) => query
+                .split('&')
+                .filter(|pair| {
+                    let name = pair.split_once('=').map_or(*pair, |(name, _)| name);
+                    !names.iter().any(|dropped| dropped == name)
+                })
+                .collect(),
+        };
+        let mut url = link.as_url().clone();
+        url.set_query(if kept.is_empty() { None } else { Some(kept.join("&")) }.as_deref());
+        PageUrl::parse(url.as_str()).unwrap_or(link)
+    }
+}
+
+impl ScopeKind {
+    /// The word for it on the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Prefix => "prefix",
+            Self::Host => "host",
+            Self::Domain => "domain",
+            Self::Any => "any",
+        }
+    }
+
+    /// The kind with this word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Page, Self::Prefix, Self::Host, Self::Domain, Self::Any]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// Whether an anchor or an address holds one of the crawl's topic words (S4's hot queue). The words
+/// are lower case.
+pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
+    if topic.is_empty() {
+        return false;
+    }
+    let url = url.as_str().to_lowercase();
+    let anchor = anchor.to_lowercase();
+    topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
+}
+
+fn compile(pattern: &str) -> Result<Regex, ScopeError> {
+    let refuse = |why: String| ScopeError { pattern: shorten(pattern), why };
+    if pattern.len() > PATTERN_SOURCE_BYTES_MAX {
+        return Err(refuse(format!("longer than {PATTERN_SOURCE_BYTES_MAX} bytes")));
+    }
+    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
+        // The regex crate draws a picture over several lines; its last line says what is wrong.
+        let text = error.to_string();
+        refuse(text.lines().last().unwrap_or(&text).trim_start_matches("error: ").to_owned())
+    })
+}
+
+fn shorten(pattern: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 80;
+    pattern.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+fn trap_rule(url: &PageUrl) -> Option<String> {
+    let segments: Vec<&str> = url.path().split('/').filter(|segment| !segment.is_empty()).collect();
+    if segments.len() > PATH_SEGMENTS_MAX {
+        return Some(format!("more than {PATH_SEGMENTS_MAX} path segments"));
+    }
+    if segments.len() <= EQUAL_SEGMENTS_MAX {
+        return None;
+    }
+    let mut sorted = segments;
+    sorted.sort_unstable();
+    sorted.chunk_by(|left, right| left == right).find(|equal| equal.len() > EQUAL_SEGMENTS_MAX).map(
+        |equal| format!("path segment {:?} occurs more than {EQUAL_SEGMENTS_MAX} times", equal[0]),
+    )
+}
+
+fn directory_of(url: &PageUrl) -> String {
+    let path = url.path();
+    let directory = &path[..=path.rfind('/').unwrap_or(0)];
+    format!("{}{directory}", url.origin())
+}
+
+fn without_www(host: &str) -> &str {
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
+fn host_and_parents(host: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(host), |name| name.split_once('.').map(|(_, parent)| parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope(rules: ScopeRules, seed: &str) -> Scope {
+        Scope::new(&rules, &[PageUrl::parse(seed).unwrap()], &Limits::default()).unwrap()
+    }
+
+    #[track_caller]
+    fn check(scope: &Scope, link: &str, expect: Option<Reason>) {
+        let verdict = scope.judge(&PageUrl::parse(link).unwrap(), 1, 0);
+        let reason = match verdict {
+            Verdict::Admit => None,
+            Verdict::Reject { reason, .. } => Some(reason),
+        };
+        assert_eq!(reason, expect, "{link}");
+    }
+
+    #[test]
+    fn domain_is_the_host_and_everything_below() {
+        let scope = scope(ScopeRules::default(), "https://www.example.org/start");
+        check(&scope, "http://example.org/", None);
+        check(&scope, "https://docs.example.org/x", None);
+        check(&scope, "https://notexample.org/", Some(Reason::OutOfScope));
+        check(&scope, "https://example.org.evil.test/", Some(Reason::OutOfScope));
+    }
+
+    #[test]
+    fn narrower_scopes() {
+        let of =
+            |kind| scope(ScopeRules { kind, ..Default::default() }, "http://a.org/docs/x.html");
+        check(&of(ScopeKind::Host), "http://a.org/", None);
+        check(&of(ScopeKind::Host), "http://www.a.org/", Some(Reason::OutOfScope));
+        check(&of(ScopeKind::Prefix), "http://a.org/docs/y", None);
+        check(&of(ScopeKind::Prefix), "http://a.org/blog", Some(Reason::OutOfScope));
+        check(&of(ScopeKind::Page), "http://a.org/docs/y", Some(Reason::OutOfScope));
+        check(&of(ScopeKind::Any), "http://elsewhere.net/", None);
+    }
+
+    #[test]
+    fn patterns() {
+        let rules = ScopeRules {
+            include: vec!["/news/".into()],
+            exclude: vec!["/news/old".into()],
+            ..Default::default()
+        };
+        let scope = scope(rules, "http://a.org/");
+        check(&scope, "http://a.org/news/1", None);
+        check(&scope, "http://a.org/shop", Some(Reason::NotIncluded));
+        check(&scope, "http://a.org/news/old/1", Some(Reason::Excluded));
+    }
+
+    #[test]
+    fn traps_are_suspected_unless_included() {
+        let trap = "http://a.org/x/y/x/y/x/y/x/y";
+        check(&scope(ScopeRules::default(), "http://a.org/"), trap, Some(Reason::TrapSuspected));
+        let rules = ScopeRules { include: vec!["/x/".into()], ..Default::default() };
+        check(&scope(rules, "http://a.org/"), trap, None);
+    }
+
+    #[test]
+    fn extra_hops_lead_outside_and_no_further() {
+        let scope = scope(ScopeRules { extra_hops: 1, ..Default::default() }, "http://a.org/");
+        let link = PageUrl::parse("http://b.org/").unwrap();
+        assert_eq!(scope.judge(&link, 1, 0), Verdict::Admit);
+        assert!(matches!(scope.judge(&link, 2, 1), Verdict::Reject { .. }));
+    }
+
+    #[test]
+    fn depth_has_a_limit() {
+        let limits = Limits { depth_max: Some(2), ..Default::default() };
+        let seed = PageUrl::parse("http://a.org/").unwrap();
+        let scope =
+            Scope::new(&ScopeRules::default(), std::slice::from_ref(&seed), &limits).unwrap();
+        assert_eq!(scope.judge(&seed, 2, 0), Verdict::Admit);
+        assert!(matches!(
+            scope.judge(&seed, 3, 0),
+            Verdict::Reject { reason: Reason::DepthLimit, .. }
+        ));
+    }
+
+    #[test]
+    fn hostile_patterns_are_refused_in_one_line() {
+        for pattern in ["(", "(a{1000}){1000}{1000}", &"x".repeat(PATTERN_SOURCE_BYTES_MAX + 1)] {
+            let error = compile(pattern).unwrap_err();
+            assert!(!error.why.contains('\n') && error.pattern.len() <= 80);
+        }
+    }
+
+    #[test]
+    fn queries_can_be_dropped() {
+        let treat = |query_params, link: &str| {
+            let scope = scope(ScopeRules { query_params, ..Default::default() }, "http://a.org/");
+            scope.treat_query(PageUrl::parse(link).unwrap()).to_string()
+        };
+        assert_eq!(treat(QueryParams::DropAll, "http://a.org/x?a=1"), "http://a.org/x");
+        let drop = QueryParams::Drop(vec!["sid".into()]);
+        assert_eq!(treat(drop, "http://a.org/x?a=1&sid=2"), "http://a.org/x?a=1");
+    }
+
+    #[test]
+    fn topic_words_match_anchor_or_address() {
+        let topic = ["banjir".to_owned()];
+        let url = PageUrl::parse("http://a.org/berita/banjir-bandang").unwrap();
+        let other = PageUrl::parse("http://a.org/berita/2").unwrap();
+        assert!(matches_topic(&topic, &url, ""));
+        assert!(matches_topic(&topic, &other, "Banjir besar"));
+        assert!(!matches_topic(&topic, &other, "cuaca"));
+    }
+}

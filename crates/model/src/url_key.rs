@@ -1,0 +1,290 @@
+//! [`UrlKey`]: which URLs are the same page. The key only decides sameness; requests always go to
+//! the URL as it was found.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::PageUrl;
+
+/// A keyed 128-bit hash of a URL's normal form. Two URLs with the same key are one page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct UrlKey(pub u128);
+
+impl fmt::Display for UrlKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for UrlKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UrlKey({self})")
+    }
+}
+
+/// Makes keys. The seed belongs to a data directory, so that a page's author cannot prepare URLs
+/// that collide.
+#[derive(Clone, Copy, Debug)]
+pub struct UrlKeyer {
+    /// The data directory's own seed.
+    pub seed: u64,
+    /// Whether tracking parameters make no difference.
+    pub drop_tracking: bool,
+}
+
+impl UrlKeyer {
+    /// The key of a URL.
+    pub fn key(&self, url: &PageUrl) -> UrlKey {
+        let form = normal_form(url, self.drop_tracking);
+        UrlKey(xxh3_128_with_seed(form.as_bytes(), self.seed))
+    }
+}
+
+/// Parameters that say where a reader came from, not which page they want.
+const TRACKING_PARAMETERS: &[&str] = &[
+    "_ga",
+    "_gl",
+    "_hsenc",
+    "_hsmi",
+    "_openstat",
+    "dclid",
+    "fbclid",
+    "gbraid",
+    "gclid",
+    "gclsrc",
+    "hsctatracking",
+    "igsh",
+    "igshid",
+    "li_fat_id",
+    "mc_cid",
+    "mc_eid",
+    "mkt_tok",
+    "ml_subscriber",
+    "ml_subscriber_hash",
+    "msclkid",
+    "oly_anon_id",
+    "oly_enc_id",
+    "rb_clickid",
+    "ref_src",
+    "s_cid",
+    "srsltid",
+    "ttclid",
+    "twclid",
+    "vero_conv",
+    "vero_id",
+    "wbraid",
+    "wickedid",
+    "yclid",
+];
+const TRACKING_PREFIXES: &[&str] = &["utm_", "mtm_", "pk_", "piwik_", "matomo_"];
+
+/// The form in which two spellings of one page are equal.
+///
+/// On top of what the WHATWG standard already does (scheme and host in lower case, default port and
+/// dot segments removed): fragment removed, needless escapes decoded and needed ones in upper case,
+/// duplicate slashes removed, query sorted, tracking parameters removed if asked. Idempotent, and
+/// at most three times as long as its input.
+pub fn normal_form(url: &PageUrl, drop_tracking: bool) -> Cow<'_, str> {
+    let text = url.as_str();
+    let parts = url.as_url();
+    let path_start = text.len() - after_authority(text).len();
+    if is_plain(&text[path_start..]) {
+        return Cow::Borrowed(text);
+    }
+    let mut form = String::with_capacity(text.len() + 16);
+    form.push_str(&text[..path_start]);
+    push_path(&mut form, parts.path());
+    push_query(&mut form, parts.query().unwrap_or_default(), drop_tracking);
+    Cow::Owned(form)
+}
+
+/// Everything from the path on. WHATWG serialisation always has the slash after the authority.
+fn after_authority(text: &str) -> &str {
+    let authority = text.find("://").map_or(0, |at| at + 3);
+    let path = text[authority..].find('/').map_or(text.len(), |at| authority + at);
+    &text[path..]
+}
+
+/// True for a path without query in which nothing is left to normalise: the common case, decided
+/// in one pass without allocating.
+fn is_plain(path: &str) -> bool {
+    let mut previous = 0;
+    for &byte in path.as_bytes() {
+        if byte == b'/' && previous == b'/' || byte != b'/' && !stays_in_path(byte) {
+            return false;
+        }
+        previous = byte;
+    }
+    true
+}
+
+fn push_path(form: &mut String, path: &str) {
+    let mut rest = path.as_bytes();
+    while let Some((byte, escaped, after)) = next_byte(rest) {
+        rest = after;
+        match byte {
+            // An escaped slash is part of a name, a plain one separates names.
+            b'/' if escaped => form.push_str("%2F"),
+            b'/' if form.ends_with('/') => {}
+            b'/' => form.push('/'),
+            _ if stays_in_path(byte) => form.push(char::from(byte)),
+            _ => push_escape(form, byte),
+        }
+    }
+}
+
+fn push_query(form: &mut String, query: &str, drop_tracking: bool) {
+    let mut pairs: Vec<(String, String)> = query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (query_part(name), query_part(value)))
+        .filter(|(name, _)| !(drop_tracking && is_tracking(name)))
+        .collect();
+    pairs.sort_unstable();
+    for (index, (name, value)) in pairs.iter().enumerate() {
+        form.push(if index == 0 { '?' } else { '&' });
+        form.push_str(name);
+        form.push('=');
+        form.push_str(value);
+    }
+}
+
+fn query_part(part: &str) -> String {
+    let mut form = String::with_capacity(part.len());
+    let mut rest = part.as_bytes();
+    while let Some((byte, escaped, after)) = next_byte(rest) {
+        rest = after;
+        match byte {
+            b' ' => form.push('+'),
+            b'+' if !escaped => form.push('+'),
+            _ if stays_in_query(byte) => form.push(char::from(byte)),
+            _ => push_escape(&mut form, byte),
+        }
+    }
+    form
+}
+
+fn is_tracking(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    TRACKING_PARAMETERS.binary_search(&name.as_str()).is_ok()
+        || TRACKING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The next octet, whether it was written as an escape, and what follows it.
+fn next_byte(text: &[u8]) -> Option<(u8, bool, &[u8])> {
+    let (&first, rest) = text.split_first()?;
+    if first == b'%'
+        && let [high, low, after @ ..] = rest
+        && let (Some(high), Some(low)) = (hex_value(*high), hex_value(*low))
+    {
+        return Some((high << 4 | low, true, after));
+    }
+    Some((first, false, rest))
+}
+
+fn hex_value(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+fn push_escape(form: &mut String, byte: u8) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    form.push('%');
+    form.push(char::from(HEX[usize::from(byte >> 4)]));
+    form.push(char::from(HEX[usize::from(byte & 15)]));
+}
+
+fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
+}
+
+/// RFC 3986 `pchar`, without the slash.
+fn stays_in_path(byte: u8) -> bool {
+    is_unreserved(byte)
+        || matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',')
+        || matches!(byte, b';' | b'=' | b':' | b'@')
+}
+
+/// What has no meaning of its own between `&`, `=` and `+`.
+fn stays_in_query(byte: u8) -> bool {
+    is_unreserved(byte)
+        || matches!(
+            byte,
+            b'!' | b'$' | b'\'' | b'(' | b')' | b'*' | b',' | b'/' | b'?' | b':' | b'@'
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &str) {
+        assert_eq!(normal_form(&PageUrl::parse(text).unwrap(), true), expect);
+    }
+
+    #[test]
+    fn what_the_standard_does() {
+        check("HTTP://WWW.Example.ORG:80", "http://www.example.org/");
+        check("https://a.org:443/x/../y/./z", "https://a.org/y/z");
+        check("http://bücher.example/", "http://xn--bcher-kva.example/");
+    }
+
+    #[test]
+    fn needless_escapes_are_decoded_and_needed_ones_are_upper_case() {
+        check("http://a.org/%66oo%2ehtml", "http://a.org/foo.html");
+        check("http://a.org/r%c3%a9sum%c3%a9", "http://a.org/r%C3%A9sum%C3%A9");
+        check("http://a.org/résumé", "http://a.org/r%C3%A9sum%C3%A9");
+        check("http://a.org/a%2fb/100%", "http://a.org/a%2Fb/100%25");
+    }
+
+    #[test]
+    fn duplicate_slashes_are_one() {
+        check("http://a.org//x///y//", "http://a.org/x/y/");
+    }
+
+    #[test]
+    fn the_query_is_sorted() {
+        check("http://a.org/?b=2&a=1", "http://a.org/?a=1&b=2");
+        check("http://a.org/?&b&&a=%7e", "http://a.org/?a=~&b=");
+        check("http://a.org/?q=a%20b&p=a+b&r=a%2Bb", "http://a.org/?p=a+b&q=a+b&r=a%2Bb");
+        check("http://a.org/x?", "http://a.org/x");
+    }
+
+    #[test]
+    fn tracking_parameters_make_no_difference() {
+        check("http://a.org/?utm_source=x&id=7&FBCLID=y", "http://a.org/?id=7");
+        check("http://a.org/x?gclid=1", "http://a.org/x");
+    }
+
+    #[test]
+    fn tracking_parameters_can_be_kept() {
+        let url = PageUrl::parse("http://a.org/?utm_source=x").unwrap();
+        assert_eq!(normal_form(&url, false), "http://a.org/?utm_source=x");
+    }
+
+    #[test]
+    fn the_list_can_be_searched() {
+        assert!(TRACKING_PARAMETERS.is_sorted());
+    }
+
+    proptest! {
+        #[test]
+        fn normalising_twice_is_normalising_once(path in "[ -~é%]{0,60}", query in "[ -~ü%&=+]{0,60}") {
+            let text = format!("http://a.org/{path}?{query}");
+            if let Ok(url) = PageUrl::parse(&text) {
+                for drop_tracking in [false, true] {
+                    let once = normal_form(&url, drop_tracking).into_owned();
+                    let again = PageUrl::parse(&once).unwrap();
+                    prop_assert_eq!(&normal_form(&again, drop_tracking), &once);
+                    prop_assert!(once.len() <= 3 * text.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! [`Visit`]: one attempt at one URL; [`Discovery`]: a link that may become one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CrawlNo, PageUrl, UrlKey, Verdict};
+
+/// One attempt at one URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Visit {
+    /// The crawl it belongs to.
+    pub crawl: CrawlNo,
+    /// What is asked for.
+    pub url: PageUrl,
+    /// Its identity.
+    pub key: UrlKey,
+    /// Where it stands in its host's queue.
+    pub place: QueuePlace,
+    /// Links away from a seed.
+    pub depth: u16,
+    /// Links followed beyond the scope on the way here.
+    pub hops_outside: u8,
+    /// The page that it was found on; a seed has none.
+    pub referrer: Option<String>,
+    /// The URLs that redirected here, first to last.
+    pub redirects: Vec<String>,
+    /// 1 at the first attempt.
+    pub attempt: u8,
+}
+
+/// Where a URL stands in the queue of its host and crawl: lane by lane, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct QueuePlace {
+    /// Which of the host's lanes.
+    pub lane: Lane,
+    /// Depth in the lanes `Hot` and `Plain` (breadth first); in `Later` the wall-clock millisecond
+    /// at which it is due.
+    pub order: u64,
+    /// Order of discovery.
+    pub seq: u64,
+}
+
+/// The lanes of a host's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Lane {
+    /// Matches the crawl's topic: goes first.
+    Hot,
+    /// Everything else, breadth first.
+    Plain,
+    /// Failed before, and due at a later time.
+    Later,
+}
+
+impl Lane {
+    /// All lanes in their order.
+    pub const ALL: [Self; 3] = [Self::Hot, Self::Plain, Self::Later];
+}
+
+/// A link that was found, with the judgement on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discovery {
+    /// The link.
+    pub url: PageUrl,
+    /// Its identity.
+    pub key: UrlKey,
+    /// Links away from a seed.
+    pub depth: u16,
+    /// Links followed beyond the scope on the way there.
+    pub hops_outside: u8,
+    /// Whether it matches the crawl's topic.
+    pub hot: bool,
+    /// How it was found.
+    pub via: Via,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// The URLs that redirected here, first to last.
+    pub redirects: Vec<String>,
+    /// Whether it is followed.
+    pub verdict: Verdict,
+}
+
+/// How a URL was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Via {
+    /// The user named it.
+    Seed,
+    /// A page links to it.
+    Link,
+    /// A URL redirects to it.
+    Redirect,
+    /// A sitemap names it.
+    Sitemap,
+}

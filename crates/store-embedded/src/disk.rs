@@ -1,0 +1,113 @@
+//! [`Disk`]: the few file operations that body segments need, so that tests can put a disk that
+//! drops, reorders and tears unsynced writes under them.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A directory tree of append-only files, addressed by relative paths such as `crawl_7/00000001`.
+pub trait Disk: Send + Sync {
+    /// Makes a directory and its parents, and syncs the directory that holds it.
+    fn create_dir(&self, dir: &str) -> io::Result<()>;
+    /// Opens a file for reading and appending, making it if it is new. A new file is durable only
+    /// after [`Disk::sync_dir`].
+    fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// Makes the entries of a directory durable.
+    fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// Deletes a directory and everything in it; a missing one is no error.
+    fn remove_dir(&self, dir: &str) -> io::Result<()>;
+}
+
+/// One open file of a [`Disk`].
+pub trait DiskFile: Send + Sync {
+    /// How long the file is.
+    fn len(&self) -> io::Result<u64>;
+    /// Whether it is empty.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+    /// Writes all of `bytes` at `offset`.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
+    /// Fills `bytes` from `offset`; fails if the file ends before.
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()>;
+    /// Cuts the file.
+    fn truncate(&self, len: u64) -> io::Result<()>;
+    /// Makes everything written so far durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// The real thing: a directory of the operating system.
+#[derive(Clone, Debug)]
+pub struct RealDisk {
+    root: PathBuf,
+}
+
+impl RealDisk {
+    /// A disk rooted at an existing directory.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+}
+
+impl Disk for RealDisk {
+    fn create_dir(&self, dir: &str) -> io::Result<()> {
+        let path = self.path(dir);
+        fs::create_dir_all(&path)?;
+        sync_directory(path.parent().unwrap_or(&self.root))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.path(path))?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn sync_dir(&self, dir: &str) -> io::Result<()> {
+        sync_directory(&self.path(dir))
+    }
+
+    fn remove_dir(&self, dir: &str) -> io::Result<()> {
+        match fs::remove_dir_all(self.path(dir)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    fs::File::open(path)?.sync_all()
+}
+
+struct RealFile(fs::File);
+
+impl DiskFile for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all_at(bytes, offset)
+    }
+
+    fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+        self.0.read_exact_at(bytes, offset)
+    }
+
+    fn truncate(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+}

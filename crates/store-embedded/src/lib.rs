@@ -1,0 +1,5 @@
+//! The default store: one directory, no service.
+
+mod disk;
+
+pub use crate::disk::{Disk, DiskFile, RealDisk};
