@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, PageUrl, Reason, Timestamp, UrlKey};
+use crate::{CrawlNo, PageUrl, Reason, Timestamp, UrlKey, Via};
 
 /// A BLAKE3 hash of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -54,10 +54,16 @@ pub struct PageRecord {
     pub content_type: Option<String>,
     /// The page's title.
     pub title: Option<String>,
+    /// How it was found.
+    pub via: Via,
+    /// When it was found.
+    pub found_at: Timestamp,
     /// The page that it was found on.
     pub referrer: Option<String>,
     /// Links away from a seed.
     pub depth: u16,
+    /// When the request was sent.
+    pub requested_at: Option<Timestamp>,
     /// When the answer came.
     pub fetched_at: Timestamp,
     /// How long the visit took.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, PageUrl, UrlKey, Verdict};
+use crate::{CrawlNo, PageUrl, Timestamp, UrlKey, Verdict};
 
 /// One attempt at one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,10 @@ pub struct Visit {
     pub depth: u16,
     /// Links followed beyond the scope on the way here.
     pub hops_outside: u8,
+    /// How it was found.
+    pub via: Via,
+    /// When it was found.
+    pub found_at: Timestamp,
     /// The page that it was found on; a seed has none.
     pub referrer: Option<String>,
     /// The URLs that redirected here, first to last.
