@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, PageUrl, Timestamp, UrlKey, Verdict};
+use crate::{CrawlNo, PageUrl, Timestamp, UrlKey};
 
 /// One attempt at one URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,27 +59,18 @@ impl Lane {
     pub const ALL: [Self; 3] = [Self::Hot, Self::Plain, Self::Later];
 }
 
-/// A link that was found, with the judgement on it.
+/// A link that was found. Whether it is followed is decided by the crawl's scope, once, when the
+/// link turns out to be new.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discovery {
     /// The link.
     pub url: PageUrl,
     /// Its identity.
     pub key: UrlKey,
-    /// Links away from a seed.
-    pub depth: u16,
-    /// Links followed beyond the scope on the way there.
-    pub hops_outside: u8,
     /// Whether it matches the crawl's topic.
     pub hot: bool,
     /// How it was found.
     pub via: Via,
-    /// The page that it was found on.
-    pub referrer: Option<String>,
-    /// The URLs that redirected here, first to last.
-    pub redirects: Vec<String>,
-    /// Whether it is followed.
-    pub verdict: Verdict,
 }
 
 /// How a URL was found.

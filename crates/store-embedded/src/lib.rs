@@ -1,5 +1,181 @@
 //! The default store: one directory, no service.
+//!
+//! `state/` holds queues, URLs, hosts, page records and crawls in one key-value database with
+//! atomic batches; `bodies/` holds what came over the wire, in append-only segments that other
+//! tools can read as WARC; `telusur.lock` names the owner; `telusur.version` says whose directory
+//! it is. One process owns the directory; nothing here opens a socket.
 
+mod commit;
+mod crawls;
+mod directory;
 mod disk;
+mod memory;
+mod pages;
+mod queue;
+mod recent;
+mod rows;
+mod segment;
+mod verify;
+mod warc;
 
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use parking::Guarded;
+use telusur_store::StoreError;
+
+pub use crate::directory::DataDir;
 pub use crate::disk::{Disk, DiskFile, RealDisk};
+use crate::memory::Memory;
+pub use crate::segment::{SegmentEnd, Segments};
+
+/// Blocks of the key-value database held in memory.
+const CACHE_BYTES: u64 = 32 << 20;
+/// Journal that is kept before memory tables are written out. The engine's smallest: it is read
+/// again at every start, so it bounds the time that a start takes after a kill.
+const JOURNAL_BYTES_MAX: u64 = 64 << 20;
+/// Newest rows of a large keyspace, before they are written out.
+const MEMTABLE_BYTES: u64 = 16 << 20;
+/// The same for keyspaces of few rows.
+const SMALL_MEMTABLE_BYTES: u64 = 2 << 20;
+
+/// The embedded store.
+pub struct EmbeddedStore {
+    directory: DataDir,
+    was_closed: bool,
+    key_seed: u64,
+    database: Database,
+    keyspaces: Keyspaces,
+    segments: Segments,
+    /// Protects the sequence, the counters and the host rows: every write goes through it.
+    memory: Guarded<Memory>,
+}
+
+/// The tables of the database.
+pub(crate) struct Keyspaces {
+    /// Sequence, crawl counter, segment ends, whether the last owner closed.
+    meta: Keyspace,
+    /// Crawl number to settings and state.
+    crawls: Keyspace,
+    /// Crawl number to counters.
+    stats: Keyspace,
+    /// Crawl and host to [`telusur_model::HostRow`].
+    hosts: Keyspace,
+    /// Crawl and URL key to what became of the URL: the seen-set.
+    urls: Keyspace,
+    /// Crawl, host, lane and order to a URL that waits.
+    queue: Keyspace,
+    /// Crawl and sequence to [`telusur_model::PageRecord`].
+    pages: Keyspace,
+}
+
+impl EmbeddedStore {
+    /// Opens a data directory, making it if it is new, and takes its lock.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        let directory = DataDir::open(path)?;
+        let bodies = RealDisk::new(directory.bodies());
+        Self::open_on(directory, Arc::new(bodies))
+    }
+
+    /// Opens a data directory whose bodies lie on the given disk.
+    pub fn open_on(directory: DataDir, disk: Arc<dyn Disk>) -> Result<Self, StoreError> {
+        let database = Database::builder(directory.state())
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(1)
+            .open()
+            .map_err(engine_error)?;
+        let keyspaces = Keyspaces::open(&database)?;
+        let key_seed = directory.key_seed();
+        let (memory, was_closed) = Memory::load(&keyspaces)?;
+        let store = Self {
+            directory,
+            was_closed,
+            key_seed,
+            segments: Segments::new(disk),
+            memory: Guarded::new(memory),
+            database,
+            keyspaces,
+        };
+        store.mark_open()?;
+        store.finish_removals()?;
+        Ok(store)
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> &DataDir {
+        &self.directory
+    }
+
+    fn mark_open(&self) -> Result<(), StoreError> {
+        self.set_closed(false)
+    }
+
+    pub(crate) fn set_closed(&self, closed: bool) -> Result<(), StoreError> {
+        let mut batch = self.batch();
+        batch.insert(&self.keyspaces.meta, rows::META_CLOSED, [u8::from(closed)]);
+        batch.commit().map_err(engine_error)
+    }
+
+    /// A batch that is on the disk when its commit returns.
+    pub(crate) fn batch(&self) -> fjall::OwnedWriteBatch {
+        self.database.batch().durability(Some(PersistMode::SyncData))
+    }
+}
+
+impl Keyspaces {
+    fn open(database: &Database) -> Result<Self, StoreError> {
+        let open = |name: &str, memtable_bytes: u64| {
+            let options =
+                move || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
+            database.keyspace(name, options).map_err(engine_error)
+        };
+        Ok(Self {
+            meta: open("meta", SMALL_MEMTABLE_BYTES)?,
+            crawls: open("crawls", SMALL_MEMTABLE_BYTES)?,
+            stats: open("stats", SMALL_MEMTABLE_BYTES)?,
+            hosts: open("hosts", SMALL_MEMTABLE_BYTES)?,
+            urls: open("urls", MEMTABLE_BYTES)?,
+            queue: open("queue", MEMTABLE_BYTES)?,
+            pages: open("pages", MEMTABLE_BYTES)?,
+        })
+    }
+}
+
+/// What the storage engine says, sorted by what the caller can do about it.
+pub(crate) fn engine_error(error: fjall::Error) -> StoreError {
+    match error {
+        fjall::Error::Io(source) => io_error("write the state database", source),
+        other => StoreError::Engine(other.to_string()),
+    }
+}
+
+pub(crate) fn io_error(doing: impl Into<String>, source: std::io::Error) -> StoreError {
+    let doing = doing.into();
+    match source.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            StoreError::DiskFull(format!("{doing}: {source}"))
+        }
+        _ => StoreError::Io { doing, source },
+    }
+}
+
+mod parking {
+    //! A mutex that does not spread panics: a thread that dies while holding it stops the engine
+    //! anyway, and the other holders only read.
+
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    pub(crate) struct Guarded<T>(Mutex<T>);
+
+    impl<T> Guarded<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}

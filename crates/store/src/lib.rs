@@ -1,1 +1,177 @@
-//! store
+//! What a store must do, in three traits, and the suite that every back end passes.
+//!
+//! The one rule behind all of it: a visit leaves the queue in the same atomic [`Step`] that records
+//! its page and its links, and nothing is reported stored before that step is durable. This crate
+//! holds no implementation.
+
+pub mod conformance;
+mod step;
+mod url_record;
+mod verify;
+
+use telusur_model::{
+    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, PageRecord, PageUrl,
+    ParsedPage, QueuePlace, RawPage, Timestamp,
+};
+
+pub use crate::step::{Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step};
+pub use crate::url_record::{UrlRecord, UrlState};
+pub use crate::verify::{Check, VerifyReport};
+
+/// Everything a running engine needs of a back end.
+pub trait Store: CrawlStore + FrontierStore + PageStore {}
+
+impl<T: CrawlStore + FrontierStore + PageStore> Store for T {}
+
+/// Crawls, their states and their counters.
+pub trait CrawlStore: Send + Sync {
+    /// Accepts a crawl: gives it its number and queues its seeds, in one step.
+    fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError>;
+    /// One crawl.
+    fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError>;
+    /// All crawls, oldest first.
+    fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError>;
+    /// Records what a crawl is doing.
+    fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError>;
+    /// Replaces the settings that may change while a crawl runs (limits, politeness, exclusions).
+    fn change(&self, crawl: &Crawl) -> Result<(), StoreError>;
+    /// Deletes a crawl and everything it stored. A crawl that is not there is no error.
+    fn remove(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// The seed that this store's URL keys are made with.
+    fn key_seed(&self) -> u64;
+    /// Whether the last owner of the store closed it, or was killed.
+    fn was_closed(&self) -> bool;
+    /// Records that everything was ended in order.
+    fn close(&self) -> Result<(), StoreError>;
+    /// Bytes left on the device that holds the store, where that is known.
+    fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
+    /// Checks the promises about a store's content, one by one.
+    fn verify(&self) -> Result<VerifyReport, StoreError>;
+}
+
+/// The queues, and the step that moves them on.
+pub trait FrontierStore: Send + Sync {
+    /// What is known about the hosts of a crawl.
+    fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError>;
+    /// The next queued URLs of a host in the lanes `Hot` and `Plain` (`later` false) or in `Later`,
+    /// in order, after a place.
+    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError>;
+    /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
+    /// at them.
+    fn commit(&self, step: Step) -> Result<Committed, StoreError>;
+    /// Everything known about one URL.
+    fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
+    /// Calls `each` with every URL of a crawl that is not a page and not queued, until it returns
+    /// false.
+    fn settled_urls(
+        &self,
+        crawl: CrawlNo,
+        each: &mut dyn FnMut(UrlRecord) -> bool,
+    ) -> Result<(), StoreError>;
+}
+
+/// Pages and their bodies.
+pub trait PageStore: Send + Sync {
+    /// Packs a body and what was extracted from it, ready for a step. Heavy and free of side
+    /// effects: called outside the thread that commits.
+    fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed;
+    /// The page with this place in a crawl's order.
+    fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError>;
+    /// Pages of a crawl stored after `seq`, oldest first, at most `max`.
+    fn pages_after(
+        &self,
+        crawl: CrawlNo,
+        seq: u64,
+        max: usize,
+    ) -> Result<Vec<PageRecord>, StoreError>;
+    /// The raw answer of a page: its HTTP head and its body.
+    fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
+    /// What was extracted from a page.
+    fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError>;
+}
+
+/// A crawl to accept.
+#[derive(Clone, Debug)]
+pub struct NewCrawl {
+    /// The settings; number and id are given by the store.
+    pub crawl: Crawl,
+    /// 80 random bits for the crawl's id.
+    pub random: u128,
+}
+
+/// A crawl with what has become of it.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct CrawlRecord {
+    /// What was asked for.
+    pub crawl: Crawl,
+    /// What it is doing.
+    pub state: CrawlState,
+    /// Its counters.
+    pub stats: CrawlStats,
+    /// When the state last changed.
+    pub state_since: Timestamp,
+}
+
+/// Which queued URLs to read.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueAsk<'a> {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// And this host.
+    pub host: &'a Host,
+    /// From the lane `Later`, or from the two others.
+    pub later: bool,
+    /// After this place; `None` from the beginning.
+    pub after: Option<QueuePlace>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// Blobs ready to be appended.
+#[derive(Clone, Debug, Default)]
+pub struct Packed {
+    /// The raw answer, if it is kept.
+    pub body: Option<Vec<u8>>,
+    /// What was extracted, if it is kept.
+    pub parsed: Option<Vec<u8>>,
+}
+
+/// A stored answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// The HTTP head as text.
+    pub head: String,
+    /// The decoded body.
+    pub bytes: Vec<u8>,
+}
+
+/// Our own trouble. Named after what the caller can do.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Free some space, then go on.
+    #[error("the disk is full ({0})")]
+    DiskFull(String),
+    /// Somebody else owns the data directory.
+    #[error("data directory is locked by pid {pid}")]
+    Locked {
+        /// The owner's process id, as its lock says.
+        pid: String,
+    },
+    /// The directory is not ours, or of a version that this program does not read.
+    #[error("{0}")]
+    Unusable(String),
+    /// Bytes on disk are not what was written.
+    #[error("damaged data: {0}")]
+    Damaged(String),
+    /// The operating system refused.
+    #[error("{doing}: {source}")]
+    Io {
+        /// What was being done.
+        doing: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The storage engine refused; start again to recover.
+    #[error("storage engine: {0}")]
+    Engine(String),
+}

@@ -1,0 +1,101 @@
+//! [`Memory`]: what the writer keeps at hand so that a step reads almost nothing.
+
+use std::collections::HashMap;
+
+use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
+use telusur_store::StoreError;
+
+use crate::recent::RecentKeys;
+use crate::rows::{self, decode, decode_u64};
+use crate::segment::SegmentEnd;
+use crate::{Keyspaces, engine_error};
+
+/// The writer's state. Always equal to what the last commit made durable.
+pub(crate) struct Memory {
+    /// The last sequence number given to a queued URL or a page.
+    pub(crate) seq: u64,
+    /// The last crawl number given.
+    pub(crate) crawls: u32,
+    pub(crate) recent: RecentKeys,
+    pub(crate) by_crawl: HashMap<CrawlNo, CrawlMemory>,
+    /// Set when a commit failed half-way: what is in memory can no longer be trusted.
+    pub(crate) broken: bool,
+}
+
+/// The same for one crawl.
+pub(crate) struct CrawlMemory {
+    pub(crate) limits: Limits,
+    pub(crate) stats: CrawlStats,
+    pub(crate) hosts: HashMap<Host, HostRow>,
+    pub(crate) admitted_by_site: HashMap<Site, u64>,
+    pub(crate) segment_end: SegmentEnd,
+}
+
+impl Memory {
+    /// What the last owner left, and whether it closed the store.
+    pub(crate) fn load(keyspaces: &Keyspaces) -> Result<(Self, bool), StoreError> {
+        let meta = |name: &str| keyspaces.meta.get(name).map_err(engine_error);
+        let number = |name: &str| match meta(name)? {
+            Some(bytes) => decode_u64(&bytes, name),
+            None => Ok(0),
+        };
+        // A store that never had an owner was not killed either.
+        let was_closed = meta(rows::META_CLOSED)?.is_none_or(|flag| *flag == [1]);
+        let crawls = u32::try_from(number(rows::META_CRAWLS)?)
+            .map_err(|_| StoreError::Damaged("the number of crawls is too large".into()))?;
+        let memory = Self {
+            seq: number(rows::META_SEQ)?,
+            crawls,
+            recent: RecentKeys::new(),
+            by_crawl: HashMap::new(),
+            broken: false,
+        };
+        Ok((memory, was_closed))
+    }
+
+    /// The memory of a crawl, read in at its first use. `None` if there is no such crawl.
+    pub(crate) fn crawl(
+        &mut self,
+        no: CrawlNo,
+        keyspaces: &Keyspaces,
+    ) -> Result<Option<&mut CrawlMemory>, StoreError> {
+        if !self.by_crawl.contains_key(&no) {
+            let Some(row) = crate::crawls::read_row(keyspaces, no)? else { return Ok(None) };
+            if row.removing {
+                return Ok(None);
+            }
+            let loaded = CrawlMemory::load(keyspaces, &row.crawl)?;
+            self.by_crawl.insert(no, loaded);
+        }
+        Ok(self.by_crawl.get_mut(&no))
+    }
+}
+
+impl CrawlMemory {
+    fn load(keyspaces: &Keyspaces, crawl: &Crawl) -> Result<Self, StoreError> {
+        let mut hosts = HashMap::new();
+        let mut admitted_by_site = HashMap::new();
+        for row in keyspaces.hosts.prefix(rows::crawl_key(crawl.no)) {
+            let row: HostRow = decode(&row.value().map_err(engine_error)?, "hosts")?;
+            *admitted_by_site.entry(row.host.site()).or_default() += row.admitted;
+            hosts.insert(row.host.clone(), row);
+        }
+        let segment_end =
+            match keyspaces.meta.get(rows::meta_segment_end(crawl.no)).map_err(engine_error)? {
+                Some(bytes) => decode(&bytes, "segment ends")?,
+                None => SegmentEnd::default(),
+            };
+        Ok(Self {
+            limits: crawl.limits.clone(),
+            stats: crate::crawls::read_stats(keyspaces, crawl.no)?,
+            hosts,
+            admitted_by_site,
+            segment_end,
+        })
+    }
+}
+
+/// How a crawl tells its URLs apart.
+pub(crate) fn keyer(crawl: &Crawl, seed: u64) -> UrlKeyer {
+    UrlKeyer { seed, drop_tracking: !crawl.keep_tracking }
+}

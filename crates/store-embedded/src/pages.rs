@@ -1,0 +1,68 @@
+//! Pages and their bodies.
+
+use telusur_model::{BlobRef, Crawl, CrawlNo, Keep, PageRecord, ParsedPage, RawPage, Timestamp};
+use telusur_store::{Body, Packed, PageStore, StoreError};
+
+use crate::rows::{self, decode};
+use crate::{EmbeddedStore, engine_error, warc};
+
+impl PageStore for EmbeddedStore {
+    fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed {
+        let is_parsed = !parsed.charset.is_empty();
+        let keeps_body = match crawl.keep {
+            Keep::None | Keep::Text => false,
+            Keep::Html => is_parsed,
+            Keep::Raw => true,
+        };
+        let keeps_extract = is_parsed && crawl.keep != Keep::None;
+        let extract = || {
+            let json = serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers");
+            warc::pack_extract(crawl, page.url.as_str(), at, &json)
+        };
+        Packed {
+            body: keeps_body.then(|| warc::pack_answer(crawl, page, at)),
+            parsed: keeps_extract.then(extract),
+        }
+    }
+
+    fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
+        self.page_record(crawl, seq)
+    }
+
+    fn pages_after(
+        &self,
+        crawl: CrawlNo,
+        seq: u64,
+        max: usize,
+    ) -> Result<Vec<PageRecord>, StoreError> {
+        let start = rows::page_key(crawl, seq.saturating_add(1));
+        let end = rows::page_key(crawl, u64::MAX);
+        self.keyspaces
+            .pages
+            .range(start..=end)
+            .take(max)
+            .map(|row| decode(&row.value().map_err(engine_error)?, "pages"))
+            .collect()
+    }
+
+    fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
+        warc::unpack_answer(&self.segments.read(crawl, blob)?)
+    }
+
+    fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError> {
+        let json = warc::unpack(&self.segments.read(crawl, blob)?)?;
+        serde_json::from_slice(&json)
+            .map_err(|error| StoreError::Damaged(format!("an extract cannot be read: {error}")))
+    }
+}
+
+impl EmbeddedStore {
+    pub(crate) fn page_record(
+        &self,
+        crawl: CrawlNo,
+        seq: u64,
+    ) -> Result<Option<PageRecord>, StoreError> {
+        let bytes = self.keyspaces.pages.get(rows::page_key(crawl, seq)).map_err(engine_error)?;
+        bytes.map(|bytes| decode(&bytes, "pages")).transpose()
+    }
+}

@@ -1,0 +1,96 @@
+//! Queues and URLs, read.
+
+use telusur_model::{CrawlNo, HostRow, PageUrl};
+use telusur_store::{
+    Committed, FrontierStore, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
+};
+
+use crate::commit::StepWriter;
+use crate::rows::{self, QueueRow, UrlRow, decode};
+use crate::{EmbeddedStore, crawls, engine_error, memory};
+
+impl FrontierStore for EmbeddedStore {
+    fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
+        self.keyspaces
+            .hosts
+            .prefix(rows::crawl_key(crawl))
+            .map(|row| decode(&row.value().map_err(engine_error)?, "hosts"))
+            .collect()
+    }
+
+    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
+        let lane = |byte| rows::queue_lane_key(ask.crawl, ask.host, byte);
+        let (first, end) = if ask.later { (lane(2), lane(3)) } else { (lane(0), lane(2)) };
+        let start = match ask.after {
+            // The smallest key behind the one named.
+            Some(place) => {
+                let mut key = rows::queue_key(ask.crawl, ask.host, place);
+                key.push(0);
+                key
+            }
+            None => first,
+        };
+        let mut queued = Vec::new();
+        for row in self.keyspaces.queue.range(start..end).take(ask.max) {
+            let (key, value) = row.into_inner().map_err(engine_error)?;
+            let place = rows::place_of(&key)
+                .ok_or_else(|| StoreError::Damaged("a key of the queue cannot be read".into()))?;
+            let row: QueueRow = decode(&value, "queue")?;
+            queued.push(row.into_queued(ask.crawl, place));
+        }
+        Ok(queued)
+    }
+
+    fn commit(&self, step: Step) -> Result<Committed, StoreError> {
+        let mut memory = self.memory.lock();
+        let committed = StepWriter::new(self, &mut memory).write(step)?;
+        tracing::trace!(gone = committed.gone.len(), "step synced");
+        Ok(committed)
+    }
+
+    fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
+        let Some(row) = crawls::read_row(&self.keyspaces, crawl)? else { return Ok(None) };
+        let key = memory::keyer(&row.crawl, self.key_seed).key(url);
+        let bytes = self.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        match decode(&bytes, "urls")? {
+            UrlRow::Settled(record) => Ok(Some(*record)),
+            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(|page| UrlRecord {
+                url: page.url.to_string(),
+                depth: page.depth,
+                via: page.via,
+                found_at: page.found_at,
+                referrer: page.referrer,
+                redirects: page.redirects,
+                state: UrlState::Page { seq },
+            })),
+            UrlRow::Queued { place } => {
+                let key = rows::queue_key(crawl, &url.host(), place);
+                let bytes = self.keyspaces.queue.get(key).map_err(engine_error)?;
+                // The row may have left the queue between the two reads: then the answer is newer.
+                match bytes {
+                    Some(bytes) => {
+                        Ok(Some(decode::<QueueRow>(&bytes, "queue")?.into_record(place)))
+                    }
+                    None => self.url(crawl, url),
+                }
+            }
+        }
+    }
+
+    fn settled_urls(
+        &self,
+        crawl: CrawlNo,
+        each: &mut dyn FnMut(UrlRecord) -> bool,
+    ) -> Result<(), StoreError> {
+        for row in self.keyspaces.urls.prefix(rows::crawl_key(crawl)) {
+            let value = row.value().map_err(engine_error)?;
+            if let UrlRow::Settled(record) = decode(&value, "urls")?
+                && !each(*record)
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

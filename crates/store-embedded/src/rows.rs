@@ -1,0 +1,168 @@
+//! How rows lie in the database: keys that sort the way they are read, values in postcard.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use telusur_model::{
+    CrawlNo, Host, Lane, PageUrl, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
+};
+use telusur_store::{NewlyQueued, StoreError, UrlRecord, UrlState};
+
+pub(crate) const META_CLOSED: &str = "closed";
+pub(crate) const META_SEQ: &str = "seq";
+pub(crate) const META_CRAWLS: &str = "crawls";
+
+/// Where the segments of a crawl end.
+pub(crate) fn meta_segment_end(crawl: CrawlNo) -> String {
+    format!("segment_end/{}", crawl.0)
+}
+
+pub(crate) fn crawl_key(crawl: CrawlNo) -> [u8; 4] {
+    crawl.0.to_be_bytes()
+}
+
+pub(crate) fn url_key(crawl: CrawlNo, key: UrlKey) -> [u8; 20] {
+    let mut bytes = [0; 20];
+    bytes[..4].copy_from_slice(&crawl_key(crawl));
+    bytes[4..].copy_from_slice(&key.0.to_be_bytes());
+    bytes
+}
+
+pub(crate) fn page_key(crawl: CrawlNo, seq: u64) -> [u8; 12] {
+    let mut bytes = [0; 12];
+    bytes[..4].copy_from_slice(&crawl_key(crawl));
+    bytes[4..].copy_from_slice(&seq.to_be_bytes());
+    bytes
+}
+
+pub(crate) fn host_key(crawl: CrawlNo, host: &Host) -> Vec<u8> {
+    [crawl_key(crawl).as_slice(), host.as_str().as_bytes()].concat()
+}
+
+/// Crawl, host, a zero byte (no host name holds one), lane, order, sequence.
+pub(crate) fn queue_key(crawl: CrawlNo, host: &Host, place: QueuePlace) -> Vec<u8> {
+    let mut bytes = queue_lane_key(crawl, host, lane_byte(place.lane));
+    bytes.extend_from_slice(&place.order.to_be_bytes());
+    bytes.extend_from_slice(&place.seq.to_be_bytes());
+    bytes
+}
+
+/// Where a lane of a host begins.
+pub(crate) fn queue_lane_key(crawl: CrawlNo, host: &Host, lane: u8) -> Vec<u8> {
+    let mut bytes = host_key(crawl, host);
+    bytes.push(0);
+    bytes.push(lane);
+    bytes
+}
+
+pub(crate) fn lane_byte(lane: Lane) -> u8 {
+    match lane {
+        Lane::Hot => 0,
+        Lane::Plain => 1,
+        Lane::Later => 2,
+    }
+}
+
+/// The place that a queue key ends with.
+pub(crate) fn place_of(key: &[u8]) -> Option<QueuePlace> {
+    let (head, seq) = key.split_last_chunk::<8>()?;
+    let (head, order) = head.split_last_chunk::<8>()?;
+    let lane = Lane::ALL.into_iter().find(|lane| lane_byte(*lane) == *head.last().unwrap_or(&9))?;
+    Some(QueuePlace { lane, order: u64::from_be_bytes(*order), seq: u64::from_be_bytes(*seq) })
+}
+
+/// The host in a queue key.
+pub(crate) fn host_of_queue_key(key: &[u8]) -> Option<Host> {
+    let name = key.get(4..key.len().checked_sub(18)?)?;
+    std::str::from_utf8(name).ok().map(Host::new)
+}
+
+/// A URL that waits.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct QueueRow {
+    pub(crate) url: PageUrl,
+    pub(crate) key: UrlKey,
+    pub(crate) depth: u16,
+    pub(crate) hops_outside: u8,
+    pub(crate) via: Via,
+    pub(crate) found_at: Timestamp,
+    pub(crate) referrer: Option<String>,
+    pub(crate) redirects: Vec<String>,
+    pub(crate) attempt: u8,
+    pub(crate) last_failure: Option<Reason>,
+}
+
+impl QueueRow {
+    pub(crate) fn of_visit(visit: &Visit, last_failure: Option<Reason>) -> Self {
+        Self {
+            url: visit.url.clone(),
+            key: visit.key,
+            depth: visit.depth,
+            hops_outside: visit.hops_outside,
+            via: visit.via,
+            found_at: visit.found_at,
+            referrer: visit.referrer.clone(),
+            redirects: visit.redirects.clone(),
+            attempt: visit.attempt,
+            last_failure,
+        }
+    }
+
+    pub(crate) fn into_queued(self, crawl: CrawlNo, place: QueuePlace) -> NewlyQueued {
+        let due = (place.lane == Lane::Later).then_some(Timestamp(place.order));
+        let visit = Visit {
+            crawl,
+            url: self.url,
+            key: self.key,
+            place,
+            depth: self.depth,
+            hops_outside: self.hops_outside,
+            via: self.via,
+            found_at: self.found_at,
+            referrer: self.referrer,
+            redirects: self.redirects,
+            attempt: self.attempt,
+        };
+        NewlyQueued { visit, due }
+    }
+
+    pub(crate) fn into_record(self, place: QueuePlace) -> UrlRecord {
+        UrlRecord {
+            url: self.url.to_string(),
+            depth: self.depth,
+            via: self.via,
+            found_at: self.found_at,
+            referrer: self.referrer,
+            redirects: self.redirects,
+            state: UrlState::Queued {
+                place,
+                attempt: self.attempt,
+                last_failure: self.last_failure,
+            },
+        }
+    }
+}
+
+/// What the seen-set says about a URL. Queued URLs and pages, which are the many, are only pointed
+/// at; the rest of their story lies in the row pointed to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum UrlRow {
+    Queued { place: QueuePlace },
+    Page { seq: u64 },
+    Settled(Box<UrlRecord>),
+}
+
+pub(crate) fn encode<T: Serialize>(row: &T) -> Vec<u8> {
+    postcard::to_allocvec(row).expect("our rows hold nothing that postcard cannot write")
+}
+
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T, StoreError> {
+    postcard::from_bytes(bytes)
+        .map_err(|error| StoreError::Damaged(format!("a row of {what} cannot be read: {error}")))
+}
+
+pub(crate) fn decode_u64(bytes: &[u8], what: &str) -> Result<u64, StoreError> {
+    bytes
+        .try_into()
+        .map(u64::from_be_bytes)
+        .map_err(|_| StoreError::Damaged(format!("{what} is not a number")))
+}

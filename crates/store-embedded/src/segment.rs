@@ -1,0 +1,138 @@
+//! [`Segments`]: the append-only files that hold what came over the wire, a directory per crawl.
+//!
+//! The store's commit says how far each crawl's segments are valid ([`SegmentEnd`]). Bytes beyond
+//! that end were never acknowledged: the next writer starts at the committed end and cuts them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use telusur_model::{BlobRef, CrawlNo};
+use telusur_store::StoreError;
+
+use crate::disk::{Disk, DiskFile};
+use crate::io_error;
+
+/// A new segment begins when one has grown past this: large enough for few files, small enough to
+/// copy around.
+const SEGMENT_BYTES: u64 = 256 << 20;
+/// Segment files kept open for reading.
+const OPEN_FILES_MAX: usize = 64;
+
+/// Up to where the segments of a crawl are valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentEnd {
+    /// The last segment's number; 0 when there is none yet.
+    pub segment: u32,
+    /// Its valid length.
+    pub len: u64,
+}
+
+/// All segments of a store.
+pub struct Segments {
+    disk: Arc<dyn Disk>,
+    /// Protects the table of open files.
+    open: Mutex<HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>>,
+}
+
+impl Segments {
+    /// Segments on a disk.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, open: Mutex::new(HashMap::new()) }
+    }
+
+    /// Appends blobs after `end` and makes them durable. Gives their places and the new end.
+    pub fn append(
+        &self,
+        crawl: CrawlNo,
+        end: SegmentEnd,
+        blobs: &[&[u8]],
+    ) -> Result<(Vec<BlobRef>, SegmentEnd), StoreError> {
+        if blobs.is_empty() {
+            return Ok((Vec::new(), end));
+        }
+        let mut end = end;
+        if end.segment == 0 || end.len >= SEGMENT_BYTES {
+            end = SegmentEnd { segment: end.segment + 1, len: 0 };
+        }
+        let named = |error| io_error(format!("write {}", segment_path(crawl, end.segment)), error);
+        let file = self.writable(crawl, end).map_err(named)?;
+        let mut places = Vec::with_capacity(blobs.len());
+        let mut bytes = Vec::with_capacity(blobs.iter().map(|blob| blob.len()).sum());
+        for blob in blobs {
+            places.push(BlobRef {
+                segment: end.segment,
+                offset: end.len + bytes.len() as u64,
+                len: u32::try_from(blob.len()).expect("a record is far below 4 GiB"),
+            });
+            bytes.extend_from_slice(blob);
+        }
+        file.write_at(end.len, &bytes).map_err(named)?;
+        file.sync().map_err(named)?;
+        end.len += bytes.len() as u64;
+        Ok((places, end))
+    }
+
+    /// Reads a blob.
+    pub fn read(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
+        let path = segment_path(crawl, blob.segment);
+        let damaged = |error: std::io::Error| {
+            StoreError::Damaged(format!("{path} at byte {}: {error}", blob.offset))
+        };
+        let file = self.file(crawl, blob.segment).map_err(damaged)?;
+        let mut bytes = vec![0; blob.len as usize];
+        file.read_at(blob.offset, &mut bytes).map_err(damaged)?;
+        Ok(bytes)
+    }
+
+    /// Deletes the segments of a crawl.
+    pub fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
+        self.table().retain(|(owner, _), _| *owner != crawl);
+        let dir = crawl.to_string();
+        self.disk.remove_dir(&dir).map_err(|error| io_error(format!("delete bodies/{dir}"), error))
+    }
+
+    /// The file to append to, with everything beyond the committed end cut off.
+    fn writable(&self, crawl: CrawlNo, end: SegmentEnd) -> std::io::Result<Arc<dyn DiskFile>> {
+        if end.len == 0 {
+            self.disk.create_dir(&crawl.to_string())?;
+            let file = self.file(crawl, end.segment)?;
+            file.truncate(0)?;
+            self.disk.sync_dir(&crawl.to_string())?;
+            return Ok(file);
+        }
+        let file = self.file(crawl, end.segment)?;
+        let len = file.len()?;
+        if len < end.len {
+            return Err(std::io::Error::new(
+                std::io::ErrorKind::UnexpectedEof,
+                format!("the file has {len} bytes, {} were committed", end.len),
+            ));
+        }
+        if len > end.len {
+            file.truncate(end.len)?;
+        }
+        Ok(file)
+    }
+
+    fn file(&self, crawl: CrawlNo, segment: u32) -> std::io::Result<Arc<dyn DiskFile>> {
+        if let Some(file) = self.table().get(&(crawl, segment)) {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.disk.open(&segment_path(crawl, segment))?;
+        let mut table = self.table();
+        if table.len() >= OPEN_FILES_MAX {
+            table.clear();
+        }
+        table.insert((crawl, segment), Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn table(&self) -> std::sync::MutexGuard<'_, HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn segment_path(crawl: CrawlNo, segment: u32) -> String {
+    format!("{crawl}/{segment:08}.warc.zst")
+}

@@ -1,0 +1,1 @@
+//! The suite that every back end passes before it does anything else.

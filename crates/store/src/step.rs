@@ -1,0 +1,122 @@
+//! [`Step`]: one atomic commit. What ended, what it left behind, what it found.
+
+use std::sync::Arc;
+
+use telusur_model::{
+    CrawlNo, CrawlStats, Discovery, Host, PageRecord, QueuePlace, Reason, Scope, Timestamp, Visit,
+};
+
+use crate::Packed;
+
+/// One atomic commit.
+#[derive(Clone, Debug, Default)]
+pub struct Step {
+    /// Visits that ended, or go back to the queue.
+    pub endings: Vec<Ending>,
+    /// Time that crawls have run since the last step.
+    pub active_ms: Vec<(CrawlNo, u64)>,
+    /// Delays that were learned for hosts; `None` is the crawl's own.
+    pub host_delays: Vec<(CrawlNo, Host, Option<u64>)>,
+}
+
+/// How one visit ended, and what was found on the way.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The visit.
+    pub visit: Visit,
+    /// How it ended.
+    pub how: How,
+    /// When.
+    pub at: Timestamp,
+    /// When its request was sent.
+    pub requested_at: Option<Timestamp>,
+    /// Links found.
+    pub discoveries: Vec<Discovery>,
+    /// What judges those of them that are new.
+    pub scope: Arc<Scope>,
+    /// Links that are never fetched, of which only the number is kept.
+    pub other_schemes: u32,
+}
+
+/// How a visit ended.
+#[derive(Clone, Debug)]
+pub enum How {
+    /// The server answered.
+    Page(Box<PageToStore>),
+    /// The server sent us elsewhere; the target is among the discoveries.
+    Redirected {
+        /// The redirecting status.
+        status: u16,
+        /// Where to.
+        to: String,
+    },
+    /// There was no answer, and there will be none.
+    Failed {
+        /// Why.
+        reason: Reason,
+        /// What exactly.
+        detail: String,
+    },
+    /// It was not asked for after all.
+    Skipped {
+        /// Why.
+        reason: Reason,
+        /// By which rule.
+        rule: String,
+    },
+    /// It is asked again.
+    Later {
+        /// When.
+        due: Timestamp,
+        /// Whether this attempt counts.
+        counted: bool,
+        /// What went wrong.
+        reason: Reason,
+        /// The status, if the server answered.
+        status: Option<u16>,
+        /// What exactly.
+        detail: String,
+    },
+}
+
+/// A page with its blobs. The store fills in the record's sequence number and blob places.
+#[derive(Clone, Debug)]
+pub struct PageToStore {
+    /// The record.
+    pub record: PageRecord,
+    /// The blobs.
+    pub packed: Packed,
+}
+
+/// What a step did.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    /// URLs that are new in the queues, retried ones included.
+    pub queued: Vec<NewlyQueued>,
+    /// The queue rows that are gone.
+    pub gone: Vec<Gone>,
+    /// The counters of the crawls that the step touched.
+    pub stats: Vec<(CrawlNo, CrawlStats)>,
+}
+
+/// A queued URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewlyQueued {
+    /// The visit to come.
+    pub visit: Visit,
+    /// Not before this time.
+    pub due: Option<Timestamp>,
+}
+
+/// A queue row that is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gone {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// And this host.
+    pub host: Host,
+    /// From here.
+    pub place: QueuePlace,
+    /// Whether a page was stored for it.
+    pub stored_page: bool,
+}

@@ -1,0 +1,54 @@
+//! The answer to "does everything hold?": one [`Check`] per promise, each with its figure.
+
+use serde::{Deserialize, Serialize};
+
+/// All promises, checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyReport {
+    /// In the order of their names.
+    pub checks: Vec<Check>,
+}
+
+impl VerifyReport {
+    /// Whether every promise holds.
+    pub fn holds(&self) -> bool {
+        self.checks.iter().all(|check| check.broken == 0)
+    }
+}
+
+/// One promise.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Its name: `I1` … `I9`.
+    pub id: String,
+    /// What is promised.
+    pub promise: String,
+    /// How many things were looked at.
+    pub looked_at: u64,
+    /// How many of them break the promise.
+    pub broken: u64,
+    /// The figure in words, and the first things that are broken.
+    pub notes: Vec<String>,
+}
+
+impl Check {
+    /// Broken things named in a report; the rest are only counted.
+    const NOTES_MAX: usize = 10;
+
+    /// A promise that has not been looked at yet.
+    pub fn new(id: &str, promise: &str) -> Self {
+        Self { id: id.into(), promise: promise.into(), looked_at: 0, broken: 0, notes: Vec::new() }
+    }
+
+    /// Counts one thing, and names it if it is broken.
+    pub fn look(&mut self, holds: bool, what: impl FnOnce() -> String) {
+        self.looked_at += 1;
+        if holds {
+            return;
+        }
+        self.broken += 1;
+        if self.notes.len() < Self::NOTES_MAX {
+            self.notes.push(what());
+        }
+    }
+}
