@@ -8,6 +8,8 @@ use async_trait::async_trait;
 use telusur_model::{Fetched, Moment, PageUrl, Reason};
 use tokio::sync::oneshot;
 
+use crate::FetchProfile;
+
 /// Asks for pages.
 #[async_trait]
 pub trait Fetch: Send + Sync {
@@ -28,24 +30,6 @@ pub struct FetchOrder {
     pub profile: Arc<FetchProfile>,
     /// Told when the request itself is sent, for whoever counts the delay from there.
     pub on_request: Option<oneshot::Sender<Moment>>,
-}
-
-/// How a crawl asks: the same for all its visits.
-#[derive(Clone, Debug)]
-pub struct FetchProfile {
-    /// The `User-Agent` header.
-    pub user_agent: String,
-    /// Longest that one visit may take.
-    pub timeout_ms: u64,
-    /// Decoded bytes of a body that are read.
-    pub body_bytes_max: u64,
-    /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `::1`,
-    /// `host:port`.
-    pub allow_private: Vec<String>,
-    /// Extra headers, sent only to the origins in `header_origins`.
-    pub headers: Vec<(String, String)>,
-    /// The origins (`https://example.org`) that get the extra headers.
-    pub header_origins: Vec<String>,
 }
 
 /// What came of a name lookup.

@@ -1,0 +1,242 @@
+//! [`Failure`]: how one visit ended short of an answer, and the one place where the errors of the
+//! network stack become reason words.
+
+use std::error::Error;
+use std::io;
+use std::net::IpAddr;
+
+use rustix::io::Errno;
+use telusur_model::{FetchOutcome, Reason, Retry};
+
+/// Why a visit brought no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) why: Reason,
+    pub(crate) detail: String,
+    pub(crate) retry: Retry,
+}
+
+impl Failure {
+    /// It would fail again.
+    pub(crate) fn never(why: Reason, detail: impl Into<String>) -> Self {
+        Self { why, detail: printable(&detail.into()), retry: Retry::Never }
+    }
+
+    /// It may work later.
+    pub(crate) fn later(why: Reason, detail: impl Into<String>) -> Self {
+        Self { why, detail: printable(&detail.into()), retry: Retry::Later }
+    }
+
+    /// This machine ran out of something; the site did nothing wrong.
+    pub(crate) fn local(detail: impl Into<String>) -> Self {
+        let detail = printable(&detail.into());
+        Self { why: Reason::LocalTrouble, detail, retry: Retry::NotCounted }
+    }
+
+    /// A connection that could not be opened.
+    pub(crate) fn connecting(error: &io::Error, to: IpAddr) -> Self {
+        let detail = format!("connect to {to}: {error}");
+        // Without any IPv6 here, connecting to an IPv6 address fails with "address not available",
+        // which for IPv4 says that no local port is free. The former never passes.
+        let no_ipv6_here = to.is_ipv6() && is(error, Errno::ADDRNOTAVAIL);
+        if is_local_trouble(error) && !no_ipv6_here {
+            return Self::local(detail);
+        }
+        match error.kind() {
+            io::ErrorKind::TimedOut => Self::later(Reason::TimeoutConnect, detail),
+            io::ErrorKind::ConnectionReset => Self::later(Reason::ConnectionReset, detail),
+            // Refused, and every kind of "no route": nobody there takes connections.
+            _ => Self::later(Reason::Refused, detail),
+        }
+    }
+
+    /// A handshake that did not end in a secure connection.
+    pub(crate) fn tls(error: &io::Error) -> Self {
+        let Some(cause) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+        else {
+            // The connection died under the handshake. Never retried in clear, but retried.
+            let detail = format!("{}: {error}", io_word(error));
+            return Self::later(Reason::TlsError, detail);
+        };
+        Self::never(Reason::TlsError, format!("{}: {cause}", tls_word(cause)))
+    }
+
+    /// A request that brought no complete head. `received` is how much of the answer came.
+    pub(crate) fn asking(error: &hyper::Error, received: u64) -> Self {
+        if error.is_parse_too_large() {
+            return Self::never(Reason::HeaderTooLarge, "the answer's head is too large");
+        }
+        if error.is_parse() {
+            return Self::never(Reason::ProtocolError, chain(error));
+        }
+        if let Some(error) = io_cause(error) {
+            return Self::reading(error, received);
+        }
+        if received == 0 {
+            return Self::later(Reason::EmptyReply, "the connection was closed without an answer");
+        }
+        if error.is_incomplete_message() {
+            return Self::later(Reason::Truncated, "the connection was closed within the head");
+        }
+        Self::never(Reason::ProtocolError, chain(error))
+    }
+
+    /// A body that broke off.
+    pub(crate) fn body(error: &hyper::Error, received: u64) -> Self {
+        match io_cause(error) {
+            Some(cause) => Self::reading(cause, received),
+            None => Self::later(Reason::Truncated, chain(error)),
+        }
+    }
+
+    fn reading(error: &io::Error, received: u64) -> Self {
+        if let Some(cause) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
+        {
+            return Self::never(Reason::TlsError, format!("{}: {cause}", tls_word(cause)));
+        }
+        match error.kind() {
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
+                Self::never(Reason::ProtocolError, error.to_string())
+            }
+            io::ErrorKind::UnexpectedEof if received == 0 => {
+                Self::later(Reason::EmptyReply, error.to_string())
+            }
+            io::ErrorKind::UnexpectedEof => Self::later(Reason::Truncated, error.to_string()),
+            _ if is_local_trouble(error) => Self::local(error.to_string()),
+            _ => Self::later(Reason::ConnectionReset, error.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for FetchOutcome {
+    fn from(Failure { why, detail, retry }: Failure) -> Self {
+        match why {
+            Reason::BlockedAddress | Reason::BlockedPort => Self::Refused { why, detail },
+            _ => Self::Failed { why, detail, retry },
+        }
+    }
+}
+
+/// Whether an error says that this machine has run out of something.
+pub(crate) fn is_local_trouble(error: &io::Error) -> bool {
+    const SHORTAGES: [Errno; 6] = [
+        Errno::MFILE,
+        Errno::NFILE,
+        Errno::ADDRNOTAVAIL,
+        Errno::NOBUFS,
+        Errno::NOMEM,
+        Errno::NETDOWN,
+    ];
+    SHORTAGES.iter().any(|&shortage| is(error, shortage))
+}
+
+fn is(error: &io::Error, errno: Errno) -> bool {
+    error.raw_os_error() == Some(errno.raw_os_error())
+}
+
+fn io_cause(error: &hyper::Error) -> Option<&io::Error> {
+    error.source()?.downcast_ref::<io::Error>()
+}
+
+fn io_word(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => "closed",
+        io::ErrorKind::ConnectionReset => "reset",
+        _ => "io",
+    }
+}
+
+/// One stable word for what is wrong with a TLS server.
+fn tls_word(error: &rustls::Error) -> &'static str {
+    use rustls::CertificateError as Certificate;
+    use rustls::{AlertDescription, Error};
+    match error {
+        Error::InvalidCertificate(Certificate::Expired | Certificate::ExpiredContext { .. }) => {
+            "expired"
+        }
+        Error::InvalidCertificate(
+            Certificate::NotValidYet | Certificate::NotValidYetContext { .. },
+        ) => "not_valid_yet",
+        Error::InvalidCertificate(
+            Certificate::NotValidForName | Certificate::NotValidForNameContext { .. },
+        ) => "wrong_host",
+        Error::InvalidCertificate(Certificate::UnknownIssuer) => "unknown_issuer",
+        Error::InvalidCertificate(Certificate::Revoked) => "revoked",
+        Error::InvalidCertificate(_) => "certificate",
+        Error::AlertReceived(AlertDescription::ProtocolVersion) | Error::PeerIncompatible(_) => {
+            "version"
+        }
+        Error::AlertReceived(_) => "alert",
+        _ => "handshake",
+    }
+}
+
+/// An error with its causes, on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// Text that may stem from a stranger, made safe for logs and terminals: one line, no control
+/// characters, not endless.
+fn printable(text: &str) -> String {
+    const CHARS_MAX: usize = 300;
+    text.chars()
+        .take(CHARS_MAX)
+        .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_connecting(errno: Errno, to: &str, why: Reason, retry: Retry) {
+        let error = io::Error::from(errno);
+        let failure = Failure::connecting(&error, to.parse().unwrap());
+        assert_eq!((failure.why, failure.retry), (why, retry));
+    }
+
+    #[test]
+    fn a_shortage_here_is_not_the_fault_of_the_site() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS] {
+            check_connecting(errno, "8.8.8.8", Reason::LocalTrouble, Retry::NotCounted);
+        }
+    }
+
+    #[test]
+    fn a_machine_without_ipv6_does_not_try_for_ever() {
+        check_connecting(Errno::ADDRNOTAVAIL, "2606::1", Reason::Refused, Retry::Later);
+        check_connecting(Errno::MFILE, "2606::1", Reason::LocalTrouble, Retry::NotCounted);
+    }
+
+    #[test]
+    fn nobody_there() {
+        check_connecting(Errno::CONNREFUSED, "8.8.8.8", Reason::Refused, Retry::Later);
+        check_connecting(Errno::HOSTUNREACH, "8.8.8.8", Reason::Refused, Retry::Later);
+        check_connecting(Errno::TIMEDOUT, "8.8.8.8", Reason::TimeoutConnect, Retry::Later);
+    }
+
+    #[test]
+    fn details_are_one_short_printable_line() {
+        let failure =
+            Failure::never(Reason::ProtocolError, format!("\x1b[2J\n{}", "x".repeat(999)));
+        assert_eq!(failure.detail.chars().count(), 300);
+        assert!(!failure.detail.contains(char::is_control));
+    }
+
+    #[test]
+    fn the_guard_refuses_and_the_web_fails() {
+        let refused = Failure::never(Reason::BlockedPort, "");
+        assert!(matches!(FetchOutcome::from(refused), FetchOutcome::Refused { .. }));
+        let failed = Failure::later(Reason::Refused, "");
+        assert!(matches!(FetchOutcome::from(failed), FetchOutcome::Failed { .. }));
+    }
+}

@@ -1,0 +1,65 @@
+//! [`FetchSettings`]: the limits of the machine that fetches, the same for all crawls.
+
+use std::time::Duration;
+
+use rustls::pki_types::CertificateDer;
+
+/// Every bound on one visit that is not the crawl's own, and on the connections kept between visits.
+#[derive(Clone, Debug)]
+pub struct FetchSettings {
+    /// Longest that a name lookup may take.
+    pub dns_time_max: Duration,
+    /// Longest that connecting may take, over all addresses tried.
+    pub connect_time_max: Duration,
+    /// Longest that the TLS handshake may take.
+    pub tls_time_max: Duration,
+    /// Longest from the request to the end of the answer's head.
+    pub first_byte_time_max: Duration,
+    /// Longest pause within a body.
+    pub idle_time_max: Duration,
+    /// The stretch of time over which the least rate is counted.
+    pub rate_window: Duration,
+    /// Fewest bytes of a body in one such stretch.
+    pub rate_window_bytes_min: u64,
+    /// Largest head of an answer, in bytes.
+    pub head_bytes_max: usize,
+    /// Most headers in an answer.
+    pub headers_max: usize,
+    /// Most addresses of one host that are tried.
+    pub addresses_max: usize,
+    /// Connections kept open for later, over all hosts. Each holds a file descriptor.
+    pub idle_connections_max: usize,
+    /// Connections kept open for later at one host and address.
+    pub idle_connections_per_host_max: usize,
+    /// How long an unused connection is kept. Common servers close theirs after 5 to 75 seconds.
+    pub idle_connection_time_max: Duration,
+    /// Names whose addresses are remembered.
+    pub names_max: usize,
+    /// Certificates that are trusted besides those of the system, for sites with an authority of
+    /// their own.
+    pub extra_roots: Vec<CertificateDer<'static>>,
+}
+
+impl Default for FetchSettings {
+    fn default() -> Self {
+        Self {
+            dns_time_max: Duration::from_secs(5),
+            connect_time_max: Duration::from_secs(5),
+            tls_time_max: Duration::from_secs(5),
+            first_byte_time_max: Duration::from_secs(10),
+            idle_time_max: Duration::from_secs(10),
+            rate_window: Duration::from_secs(10),
+            // 100 bytes a second: below that a page of 20 KB outlasts any total limit anyway.
+            rate_window_bytes_min: 1000,
+            head_bytes_max: 128 * 1024,
+            // Honest sites were seen with 150; hyper's own default is 100.
+            headers_max: 256,
+            addresses_max: 3,
+            idle_connections_max: 512,
+            idle_connections_per_host_max: 8,
+            idle_connection_time_max: Duration::from_secs(30),
+            names_max: 65_536,
+            extra_roots: Vec::new(),
+        }
+    }
+}
