@@ -1,1 +1,381 @@
 //! The suite that every back end passes before it does anything else.
+//!
+//! It panics where a promise is broken, so it unwraps freely. A back end calls [`check_all`] with a way to make an empty store and a way to open it again.
+
+#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test suite")]
+
+use std::sync::Arc;
+
+use telusur_model::{
+    Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, FetchRules, FinishReason, Keep, Lane,
+    Limits, PageRecord, PageUrl, ParsedPage, Politeness, RawPage, Reason, Scope, ScopeRules, Seeds,
+    Timestamp, UrlKeyer, Via, Visit,
+};
+
+use crate::{CrawlRecord, Ending, How, NewCrawl, PageToStore, QueueAsk, Step, Store, UrlState};
+
+/// An open store, and how to open it again after it was dropped.
+pub trait Bench {
+    /// Opens the store: empty at first, and later with everything that was committed.
+    fn open(&self) -> Arc<dyn Store>;
+}
+
+/// Every promise, one after the other, each on a bench of its own.
+pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
+    let checks: [(&str, fn(&dyn Bench)); 12] = [
+        ("a crawl is accepted with its seeds", accepts_a_crawl),
+        ("numbers count up and are never used twice", numbers_count_up),
+        ("a step stores the page and its links together", stores_page_and_links),
+        ("a link is queued once", queues_a_link_once),
+        ("refused links keep their reason", keeps_reasons),
+        ("the queue is breadth first", is_breadth_first),
+        ("an ending counts once", counts_an_ending_once),
+        ("a failed visit waits in the lane Later", retries_later),
+        ("budgets end endless hosts", ends_endless_hosts),
+        ("everything survives opening again", survives_reopening),
+        ("a removed crawl leaves nothing", removes_everything),
+        ("bodies come back as they were", returns_bodies),
+    ];
+    for (promise, check) in checks {
+        println!("store: {promise}");
+        check(&new_bench());
+    }
+}
+
+fn accepts_a_crawl(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://b.test/", "http://a.test/#again"]);
+    assert_eq!(record.crawl.no, CrawlNo(1));
+    assert_eq!(record.state, CrawlState::Running);
+    assert_eq!((record.stats.discovered, record.stats.queued), (2, 2));
+    let seed = url("http://a.test/");
+    let known = store.url(CrawlNo(1), &seed).unwrap().expect("a seed is known");
+    assert!(matches!(known.state, UrlState::Queued { attempt: 1, .. }));
+    assert_eq!(known.via, Via::Seed);
+    assert_eq!(store.hosts(CrawlNo(1)).unwrap().len(), 2);
+    assert_verified(&*store);
+}
+
+fn numbers_count_up(bench: &dyn Bench) {
+    let store = bench.open();
+    create(&*store, &["http://a.test/"]);
+    let second = create(&*store, &["http://a.test/"]);
+    store.remove(second.crawl.no).unwrap();
+    let third = create(&*store, &["http://a.test/"]);
+    assert_eq!(third.crawl.no, CrawlNo(3));
+    assert_eq!(store.crawls().unwrap().len(), 2);
+}
+
+fn stores_page_and_links(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    let committed =
+        store.commit(step(&*store, &record, visit, 200, &["http://a.test/1", "http://a.test/2"]));
+    let committed = committed.unwrap();
+    assert_eq!(committed.queued.len(), 2);
+    assert_eq!(committed.gone.len(), 1);
+    let stats = &committed.stats[0].1;
+    assert_eq!((stats.discovered, stats.queued, stats.pages, stats.ok), (3, 2, 1, 1));
+    let known = store.url(CrawlNo(1), &url("http://a.test/1")).unwrap().unwrap();
+    assert_eq!(known.referrer.as_deref(), Some("http://a.test/"));
+    assert_eq!(known.depth, 1);
+    let pages = store.pages_after(CrawlNo(1), 0, 10).unwrap();
+    assert_eq!(pages.len(), 1);
+    assert_eq!(pages[0].url.as_str(), "http://a.test/");
+    assert_verified(&*store);
+}
+
+fn queues_a_link_once(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://b.test/"]);
+    let links =
+        ["http://a.test/x", "http://a.test/x", "http://a.test/x?utm_source=y", "http://b.test/"];
+    let one = first(&*store, &record, "a.test");
+    let two = first(&*store, &record, "b.test");
+    let mut both = step(&*store, &record, one, 200, &links);
+    both.endings.extend(step(&*store, &record, two, 200, &links).endings);
+    let committed = store.commit(both).unwrap();
+    assert_eq!(committed.queued.len(), 1);
+    assert_verified(&*store);
+}
+
+fn keeps_reasons(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    let committed = store.commit(step(&*store, &record, visit, 200, &["http://elsewhere.test/"]));
+    assert!(committed.unwrap().queued.is_empty());
+    let mut seen = Vec::new();
+    store
+        .settled_urls(CrawlNo(1), &mut |url| {
+            seen.push(url);
+            true
+        })
+        .unwrap();
+    assert_eq!(seen.len(), 1);
+    let UrlState::Skipped { reason, rule } = &seen[0].state else { panic!("{:?}", seen[0]) };
+    assert_eq!((*reason, rule.as_str()), (Reason::OutOfScope, "scope domain"));
+    assert_verified(&*store);
+}
+
+fn is_breadth_first(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let root = first(&*store, &record, "a.test");
+    store
+        .commit(step(&*store, &record, root, 200, &["http://a.test/1", "http://a.test/2"]))
+        .unwrap();
+    let one = first(&*store, &record, "a.test");
+    assert_eq!(one.url.as_str(), "http://a.test/1");
+    store.commit(step(&*store, &record, one, 200, &["http://a.test/1/1"])).unwrap();
+    let order: Vec<String> =
+        queued(&*store, &record, "a.test").iter().map(|visit| visit.url.to_string()).collect();
+    assert_eq!(order, ["http://a.test/2", "http://a.test/1/1"]);
+    let host = url("http://a.test/").host();
+    let two = queued(&*store, &record, "a.test")[0].place;
+    let ask = QueueAsk { crawl: CrawlNo(1), host: &host, later: false, after: Some(two), max: 9 };
+    assert_eq!(store.queued(ask).unwrap().len(), 1);
+}
+
+fn counts_an_ending_once(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    let once = step(&*store, &record, visit, 200, &[]);
+    let mut twice = once.clone();
+    twice.endings.extend(once.clone().endings);
+    store.commit(twice).unwrap();
+    store.commit(once).unwrap();
+    let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
+    assert_eq!((stats.pages, stats.queued, stats.visits), (1, 0, 1));
+    assert_verified(&*store);
+}
+
+fn retries_later(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    let mut failed = step(&*store, &record, visit, 200, &[]);
+    failed.endings[0].how = How::Later {
+        due: Timestamp(5_000),
+        counted: true,
+        reason: Reason::ConnectionReset,
+        status: None,
+        detail: "reset".into(),
+    };
+    let committed = store.commit(failed).unwrap();
+    assert_eq!(committed.queued[0].due, Some(Timestamp(5_000)));
+    assert_eq!(committed.queued[0].visit.attempt, 2);
+    assert!(queued(&*store, &record, "a.test").is_empty());
+    let host = url("http://a.test/").host();
+    let ask = QueueAsk { crawl: CrawlNo(1), host: &host, later: true, after: None, max: 9 };
+    let later = store.queued(ask).unwrap();
+    assert_eq!(later, committed.queued);
+    assert_eq!(later[0].visit.place.lane, Lane::Later);
+    assert_verified(&*store);
+    store.commit(step(&*store, &record, later[0].visit.clone(), 200, &[])).unwrap();
+    assert_eq!(store.pages_after(CrawlNo(1), 0, 9).unwrap()[0].attempts, 2);
+    assert_verified(&*store);
+}
+
+fn ends_endless_hosts(bench: &dyn Bench) {
+    let store = bench.open();
+    let mut crawl = crawl(&["http://a.test/"]);
+    crawl.limits.urls_per_host_max = 3;
+    let record = store.create(NewCrawl { crawl, random: 1 }).unwrap();
+    let visit = first(&*store, &record, "a.test");
+    let links: Vec<String> = (0..10).map(|n| format!("http://a.test/{n}")).collect();
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    let committed = store.commit(step(&*store, &record, visit, 200, &links)).unwrap();
+    assert_eq!(committed.queued.len(), 2);
+    assert_eq!(committed.stats[0].1.skips[&Reason::HostBudget], 8);
+    assert_verified(&*store);
+}
+
+fn survives_reopening(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, visit, 200, &["http://a.test/1"])).unwrap();
+    let before = (store.crawls().unwrap(), store.hosts(CrawlNo(1)).unwrap(), store.key_seed());
+    drop(store);
+    let store = bench.open();
+    assert!(!store.was_closed());
+    assert_eq!(
+        (store.crawls().unwrap(), store.hosts(CrawlNo(1)).unwrap(), store.key_seed()),
+        before
+    );
+    let visit = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, visit, 404, &["http://a.test/1"])).unwrap();
+    let state = CrawlState::Finished { why: FinishReason::Drained };
+    store.set_state(CrawlNo(1), state, Timestamp(9)).unwrap();
+    store.close().unwrap();
+    assert_verified(&*store);
+    drop(store);
+    let store = bench.open();
+    assert!(store.was_closed());
+    assert_eq!(store.crawl(CrawlNo(1)).unwrap().unwrap().state, state);
+    assert_eq!(store.pages_after(CrawlNo(1), 0, 9).unwrap().len(), 2);
+    assert_verified(&*store);
+}
+
+fn removes_everything(bench: &dyn Bench) {
+    let store = bench.open();
+    let gone = create(&*store, &["http://a.test/"]);
+    let kept = create(&*store, &["http://a.test/"]);
+    for record in [&gone, &kept] {
+        let visit = first(&*store, record, "a.test");
+        store.commit(step(&*store, record, visit, 200, &["http://a.test/1"])).unwrap();
+    }
+    store.remove(gone.crawl.no).unwrap();
+    store.remove(gone.crawl.no).unwrap();
+    assert!(store.crawl(gone.crawl.no).unwrap().is_none());
+    assert!(store.hosts(gone.crawl.no).unwrap().is_empty());
+    assert!(store.pages_after(gone.crawl.no, 0, 9).unwrap().is_empty());
+    assert!(store.url(gone.crawl.no, &url("http://a.test/")).unwrap().is_none());
+    assert_eq!(store.pages_after(kept.crawl.no, 0, 9).unwrap().len(), 1);
+    assert_verified(&*store);
+}
+
+fn returns_bodies(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, visit, 200, &["http://a.test/1"])).unwrap();
+    let page = &store.pages_after(CrawlNo(1), 0, 1).unwrap()[0];
+    let body = store.body(CrawlNo(1), page.body.expect("bodies are kept by default")).unwrap();
+    assert_eq!(body.bytes, BODY);
+    assert!(body.head.starts_with("HTTP/1.1 200"), "{}", body.head);
+    assert!(body.head.contains("content-type: text/html"));
+    let parsed = store.parsed(CrawlNo(1), page.parsed.expect("extracts are kept")).unwrap();
+    assert_eq!(parsed.title.as_deref(), Some("Hello"));
+    assert_eq!(parsed.links[0].url.as_str(), "http://a.test/1");
+}
+
+const BODY: &[u8] = b"<title>Hello</title>\r\n\r\n<p>with an empty line, a \0 and \xff bytes";
+
+fn url(text: &str) -> PageUrl {
+    PageUrl::parse(text).unwrap()
+}
+
+fn crawl(seeds: &[&str]) -> Crawl {
+    Crawl {
+        no: CrawlNo(0),
+        id: CrawlId::new(Timestamp(0), 0),
+        name: None,
+        created_at: Timestamp(1_000),
+        seeds: Seeds::Links(seeds.iter().map(|seed| url(seed)).collect()),
+        scope: ScopeRules::default(),
+        politeness: Politeness::default(),
+        limits: Limits::default(),
+        fetch: FetchRules::default(),
+        keep: Keep::Html,
+        topic: Vec::new(),
+        keep_tracking: false,
+    }
+}
+
+fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+    let mut crawl = crawl(seeds);
+    crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
+    store.create(NewCrawl { crawl, random: 7 }).unwrap()
+}
+
+fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
+    let host = telusur_model::Host::new(host);
+    let ask =
+        QueueAsk { crawl: record.crawl.no, host: &host, later: false, after: None, max: 1000 };
+    store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
+}
+
+fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+    queued(store, record, host).into_iter().next().expect("something is queued")
+}
+
+/// A step in which one visit found a page with these links.
+fn step(
+    store: &dyn Store,
+    record: &CrawlRecord,
+    visit: Visit,
+    status: u16,
+    links: &[&str],
+) -> Step {
+    let crawl = &record.crawl;
+    let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
+    let page = RawPage {
+        url: visit.url.clone(),
+        status,
+        headers: vec![("content-type".into(), "text/html".into())],
+        body: BODY.into(),
+        truncated: false,
+        wire_bytes: BODY.len() as u64,
+    };
+    let parsed = ParsedPage {
+        charset: "UTF-8".into(),
+        title: Some("Hello".into()),
+        links: links
+            .iter()
+            .map(|link| telusur_model::Link {
+                url: url(link),
+                anchor: "there".into(),
+                kind: telusur_model::LinkKind::Anchor,
+                nofollow: false,
+            })
+            .collect(),
+        ..Default::default()
+    };
+    let packed = store.pack(crawl, &page, &parsed, Timestamp(2_000));
+    let record = PageRecord {
+        seq: 0,
+        crawl: crawl.no,
+        key: visit.key,
+        url: visit.url.clone(),
+        redirects: Vec::new(),
+        status,
+        content_type: Some("text/html".into()),
+        title: parsed.title,
+        via: visit.via,
+        found_at: visit.found_at,
+        referrer: visit.referrer.clone(),
+        depth: visit.depth,
+        requested_at: None,
+        fetched_at: Timestamp(2_000),
+        took_ms: 5,
+        attempts: visit.attempt,
+        bytes: BODY.len() as u64,
+        wire_bytes: BODY.len() as u64,
+        truncated: false,
+        digest: Digest(*blake3::hash(BODY).as_bytes()),
+        etag: None,
+        last_modified: None,
+        link_count: u32::try_from(links.len()).unwrap(),
+        body: None,
+        parsed: None,
+    };
+    let discoveries = links
+        .iter()
+        .map(|link| Discovery {
+            url: url(link),
+            key: keyer.key(&url(link)),
+            hot: false,
+            via: Via::Link,
+        })
+        .collect();
+    let ending = Ending {
+        visit,
+        how: How::Page(Box::new(PageToStore { record, packed })),
+        at: Timestamp(2_000),
+        requested_at: None,
+        discoveries,
+        scope: Arc::new(Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits).unwrap()),
+        other_schemes: 0,
+    };
+    Step { endings: vec![ending], ..Default::default() }
+}
+
+#[track_caller]
+fn assert_verified(store: &dyn Store) {
+    let report = store.verify().unwrap();
+    assert!(report.holds(), "{report:#?}");
+}

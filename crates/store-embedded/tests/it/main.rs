@@ -1,0 +1,4 @@
+//! The embedded store on a real directory, and its bodies on a simulated disk.
+
+mod conformance;
+mod directory;
