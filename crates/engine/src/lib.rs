@@ -1,1 +1,21 @@
-//! engine
+//! Runs crawls. The flow of the product, as files:
+//!
+//! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
+//! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
+//! `progress` counts. Stages are tasks with bounded channels between them. A stage that fails stops
+//! everything: there is no half-alive process. The engine does not know which back end it runs on.
+
+mod clock;
+mod commit_stage;
+mod context;
+mod crawl_task;
+pub mod desk;
+mod error;
+mod fetch_stage;
+mod handle;
+mod parse_stage;
+mod progress;
+
+pub use crate::clock::SystemClock;
+pub use crate::error::{EngineError, RequestError};
+pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};

@@ -94,3 +94,13 @@ pub struct Fetched {
     /// The address that was asked.
     pub address: Option<IpAddr>,
 }
+
+impl Fetched {
+    /// Size of the body that this visit holds in memory.
+    pub fn body_bytes(&self) -> u64 {
+        match &self.outcome {
+            FetchOutcome::Page(page) => page.body.len() as u64,
+            _ => 0,
+        }
+    }
+}

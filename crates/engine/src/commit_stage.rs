@@ -1,0 +1,205 @@
+//! The only writer: makes endings durable in groups, and reads the queues in between.
+//!
+//! Reading goes through the same thread on purpose: what the frontier is told about the queues is
+//! then always in the order in which it happened.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use telusur_frontier::Region;
+use telusur_model::{Clock, CrawlNo, CrawlState, Host, QueuePlace};
+use telusur_store::{Committed, Ending, NewlyQueued, QueueAsk, Step, Store, StoreError};
+use tokio::sync::mpsc;
+
+use crate::crawl_task::Event;
+
+/// Visits in one group: more would only make the others wait longer.
+const GROUP_VISITS_MAX: usize = 256;
+/// Longest that an ended visit waits for company before it is made durable.
+const GROUP_WAIT: Duration = Duration::from_millis(50);
+/// How often the free space is looked at.
+const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
+
+/// What the writer is asked to do, in order.
+pub(crate) enum CommitWork {
+    /// A visit ended; its body was so large.
+    Ending { ending: Box<Ending>, body_bytes: u64 },
+    /// The frontier needs URLs.
+    Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
+    /// A crawl has run for so long, and its hosts have learned so much.
+    Account { active_ms: (CrawlNo, u64), host_delays: Vec<(CrawlNo, Host, Option<u64>)> },
+    /// A crawl changes its state, after everything before it.
+    State { crawl: CrawlNo, state: CrawlState },
+}
+
+/// What the writer reports.
+pub(crate) enum Written {
+    /// A step is durable.
+    Step {
+        committed: Committed,
+        load: Load,
+    },
+    Refill {
+        crawl: CrawlNo,
+        host: Host,
+        region: Region,
+        queued: Vec<NewlyQueued>,
+        exhausted: bool,
+    },
+    State {
+        crawl: CrawlNo,
+        state: CrawlState,
+    },
+    /// Less space is left than the limit.
+    SpaceIsLow {
+        free_bytes: u64,
+    },
+}
+
+/// What a step took off the pipeline.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) visits: HashMap<CrawlNo, usize>,
+    pub(crate) body_bytes: u64,
+}
+
+impl Load {
+    fn add(&mut self, crawl: CrawlNo, body_bytes: u64) {
+        *self.visits.entry(crawl).or_default() += 1;
+        self.body_bytes += body_bytes;
+    }
+}
+
+/// Endings on their way into one step.
+#[derive(Default)]
+struct Group {
+    step: Step,
+    load: Load,
+}
+
+pub(crate) struct Writer {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) events: mpsc::Sender<Event>,
+    /// Visits that are being fetched or parsed. When there are none, nobody else will join the
+    /// group, and waiting for company would only stall the crawl.
+    pub(crate) under_way: Arc<AtomicUsize>,
+    pub(crate) free_bytes_min: u64,
+}
+
+/// Starts the writer's thread. It ends when the last sender of work is gone, or the store fails.
+pub(crate) fn start(
+    writer: Writer,
+    work: Receiver<CommitWork>,
+) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
+    std::thread::Builder::new().name("commit".into()).spawn(move || writer.run(&work))
+}
+
+impl Writer {
+    fn run(&self, work: &Receiver<CommitWork>) -> Result<(), StoreError> {
+        let mut group = Group::default();
+        let mut space_checked: Option<Instant> = None;
+        while let Ok(first) = work.recv() {
+            let deadline = Instant::now() + GROUP_WAIT;
+            let mut next = Some(first);
+            while let Some(item) = next.take() {
+                self.take(item, &mut group)?;
+                if group.step.endings.len() >= GROUP_VISITS_MAX {
+                    break;
+                }
+                next = self.wait_for_company(work, deadline, &group.step);
+            }
+            self.commit(&mut group)?;
+            if space_checked.is_none_or(|at| at.elapsed() >= FREE_SPACE_EVERY) {
+                space_checked = Some(Instant::now());
+                self.check_space()?;
+            }
+        }
+        self.commit(&mut group)
+    }
+
+    fn wait_for_company(
+        &self,
+        work: &Receiver<CommitWork>,
+        deadline: Instant,
+        step: &Step,
+    ) -> Option<CommitWork> {
+        if let Ok(item) = work.try_recv() {
+            return Some(item);
+        }
+        if step.endings.is_empty() {
+            return None;
+        }
+        loop {
+            if self.under_way.load(Ordering::Acquire) == 0 {
+                return work.try_recv().ok();
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return None;
+            }
+            // Short naps: the last visit under way may end in another stage without a message.
+            let nap = (deadline - now).min(Duration::from_millis(5));
+            match work.recv_timeout(nap) {
+                Ok(item) => return Some(item),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    fn take(&self, item: CommitWork, group: &mut Group) -> Result<(), StoreError> {
+        match item {
+            CommitWork::Ending { ending, body_bytes } => {
+                group.load.add(ending.visit.crawl, body_bytes);
+                group.step.endings.push(*ending);
+                self.under_way.fetch_sub(1, Ordering::AcqRel);
+            }
+            CommitWork::Account { active_ms, host_delays } => {
+                group.step.active_ms.push(active_ms);
+                group.step.host_delays.extend(host_delays);
+            }
+            CommitWork::Refill { crawl, host, region, after, max } => {
+                let later = region == Region::Later;
+                let ask = QueueAsk { crawl, host: &host, later, after, max };
+                let queued = self.store.queued(ask)?;
+                let exhausted = queued.len() < max;
+                self.report(Written::Refill { crawl, host, region, queued, exhausted });
+            }
+            CommitWork::State { crawl, state } => {
+                self.commit(group)?;
+                self.store.set_state(crawl, state, self.clock.wall())?;
+                self.report(Written::State { crawl, state });
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&self, group: &mut Group) -> Result<(), StoreError> {
+        let Group { step, load } = std::mem::take(group);
+        if step.endings.is_empty() && step.active_ms.is_empty() {
+            return Ok(());
+        }
+        let committed = self.store.commit(step)?;
+        self.report(Written::Step { committed, load });
+        Ok(())
+    }
+
+    fn check_space(&self) -> Result<(), StoreError> {
+        if let Some(free_bytes) = self.store.free_bytes()?
+            && free_bytes < self.free_bytes_min
+        {
+            self.report(Written::SpaceIsLow { free_bytes });
+        }
+        Ok(())
+    }
+
+    fn report(&self, written: Written) {
+        // Nobody listens any more only when the engine has ended; what is committed stays so.
+        let _ = self.events.blocking_send(Event::Written(written));
+    }
+}

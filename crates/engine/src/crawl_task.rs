@@ -1,0 +1,566 @@
+//! Owns the frontier: turns its decisions into work for the stages, and what the stages report into
+//! events for it. The only place where crawls begin, change and end.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
+
+use telusur_frontier::{CrawlStart, Frontier, HostStart, Next};
+use telusur_model::{
+    Clock, CrawlNo, CrawlState, CrawlStats, Fetched, FinishReason, Host, HostRow, Moment,
+    PauseReason, Progress, Timestamp, Visit,
+};
+use telusur_store::{Committed, CrawlRecord, Ending, How, NewlyQueued, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::commit_stage::{CommitWork, Load, Written};
+use crate::context::CrawlContext;
+use crate::error::{EngineError, RequestError};
+use crate::fetch_stage::FetchStage;
+use crate::parse_stage::ParseWork;
+use crate::progress::{RateMeter, picture};
+
+/// Visits handed out and not yet durable, beyond the workers: room for parsing and group commits.
+pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
+/// Bodies held in memory between fetch and commit. With the default body limit of 1 MiB this is 64
+/// of the largest pages.
+const PIPELINE_BYTES_MAX: u64 = 64 << 20;
+/// How often limits are checked and progress is shown.
+const TICK: Duration = Duration::from_millis(100);
+/// How often running time and learned delays are written down.
+const ACCOUNT_MS: u64 = 1000;
+/// Longest that an ending crawl waits for its visits under way; later ones stay queued.
+const DRAIN_MS_MAX: u64 = 8_000;
+/// Finished crawls whose last picture is still shown.
+const FINISHED_SHOWN_MAX: usize = 100;
+
+/// What the stages and the users report.
+pub(crate) enum Event {
+    Fetched { visit: Visit, fetched: Fetched },
+    Requested { host: Host, at: Moment },
+    Addressed { host: Host, address: Option<IpAddr> },
+    Written(Written),
+    Command(Command),
+    StageDied(&'static str),
+}
+
+pub(crate) type Reply = oneshot::Sender<Result<(), RequestError>>;
+
+/// What users ask for.
+pub(crate) enum Command {
+    Run {
+        record: Box<CrawlRecord>,
+        hosts: Vec<HostRow>,
+        reply: Reply,
+    },
+    End {
+        crawl: CrawlNo,
+        goal: Goal,
+        reply: Reply,
+    },
+    Resume {
+        crawl: CrawlNo,
+        reply: Reply,
+    },
+    Exclude {
+        crawl: CrawlNo,
+        pattern: String,
+        reply: Reply,
+    },
+    /// Ends everything in order. Crawls that were running go on at the next start.
+    Shutdown,
+}
+
+/// What becomes of a crawl once its visits under way have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Goal {
+    Finish(FinishReason),
+    Pause(PauseReason),
+    /// Its state stays as it is: the process ends, the crawl does not.
+    Keep,
+}
+
+pub(crate) struct CrawlTask {
+    pub(crate) frontier: Frontier,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) fetch: FetchStage,
+    pub(crate) parse: SyncSender<ParseWork>,
+    pub(crate) commit: SyncSender<CommitWork>,
+    pub(crate) events: mpsc::Receiver<Event>,
+    pub(crate) shown: watch::Sender<BTreeMap<CrawlNo, Progress>>,
+    pub(crate) under_way: Arc<AtomicUsize>,
+    pub(crate) crawls: BTreeMap<CrawlNo, Running>,
+    /// Work for the writer that found its channel full.
+    pub(crate) backlog: VecDeque<CommitWork>,
+    pub(crate) pipeline_visits: usize,
+    pub(crate) pipeline_bytes: u64,
+    pub(crate) is_shutting_down: bool,
+}
+
+/// A crawl in this process.
+pub(crate) struct Running {
+    context: Arc<CrawlContext>,
+    state: CrawlState,
+    stats: CrawlStats,
+    meter: RateMeter,
+    /// Up to here the running time is written down.
+    accounted: Moment,
+    /// Visits handed out and not yet durable.
+    outstanding: usize,
+    /// Hosts whose delay was learned anew since it was last written down.
+    changed_delays: HashSet<Host>,
+    ending: Option<EndingCrawl>,
+}
+
+struct EndingCrawl {
+    goal: Goal,
+    deadline: Moment,
+    is_written: bool,
+    replies: Vec<Reply>,
+}
+
+impl CrawlTask {
+    pub(crate) async fn run(mut self) -> Result<(), EngineError> {
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            let wake = self.hand_out()?;
+            if self.is_shutting_down && self.crawls.is_empty() && self.backlog.is_empty() {
+                return Ok(());
+            }
+            let pause_ms = wake.map_or(u64::MAX, |at| at.ms_since(self.clock.now()));
+            let pause = tokio::time::sleep(Duration::from_millis(pause_ms.min(60_000)));
+            tokio::select! {
+                biased;
+                event = self.events.recv() => {
+                    let Some(event) = event else { return Err(EngineError::StageDied("event")) };
+                    self.handle(event)?;
+                    while let Ok(event) = self.events.try_recv() {
+                        self.handle(event)?;
+                    }
+                }
+                _ = tick.tick() => self.tick()?,
+                () = pause, if wake.is_some() => {}
+            }
+        }
+    }
+
+    /// Asks the frontier until it has nothing more for now. Gives the moment to ask again.
+    fn hand_out(&mut self) -> Result<Option<Moment>, EngineError> {
+        self.send_backlog()?;
+        loop {
+            if !self.backlog.is_empty()
+                || self.pipeline_visits >= PIPELINE_VISITS_MAX
+                || self.pipeline_bytes >= PIPELINE_BYTES_MAX
+            {
+                return Ok(None);
+            }
+            match self.frontier.next(self.clock.now()) {
+                Next::Wait(until) => return Ok(until),
+                Next::Visit(visit) => self.dispatch(visit)?,
+                Next::NeedAddress { crawl, url } => match self.crawls.get(&crawl) {
+                    Some(running) => self.fetch.resolve(url, &running.context),
+                    None => self.frontier.address(&url.host(), None, self.clock.now()),
+                },
+                Next::NeedUrls { crawl, host, region, after, max } => {
+                    self.write(CommitWork::Refill { crawl, host, region, after, max })?;
+                }
+                Next::Finished { crawl, why } => self.end(crawl, Goal::Finish(why), None),
+            }
+        }
+    }
+
+    fn dispatch(&mut self, visit: Visit) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        let Some(running) = self.crawls.get_mut(&visit.crawl) else {
+            self.frontier.skipped(&visit, now);
+            return Ok(());
+        };
+        running.outstanding += 1;
+        self.pipeline_visits += 1;
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        // The exclusion may be younger than the link.
+        if let Some(pattern) = running.context.scope.exclusion(&visit.url) {
+            let how = How::Skipped {
+                reason: telusur_model::Reason::Excluded,
+                rule: format!("exclude {pattern}"),
+            };
+            let ending = Ending {
+                how,
+                at: self.clock.wall(),
+                requested_at: None,
+                discoveries: Vec::new(),
+                scope: Arc::clone(&running.context.scope),
+                other_schemes: 0,
+                visit,
+            };
+            self.frontier.skipped(&ending.visit, now);
+            return self.write(CommitWork::Ending { ending: Box::new(ending), body_bytes: 0 });
+        }
+        self.fetch.visit(visit, &running.context);
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), EngineError> {
+        match event {
+            Event::Fetched { visit, fetched } => return self.fetched(visit, fetched),
+            Event::Requested { host, at } => self.frontier.requested(&host, at),
+            Event::Addressed { host, address } => {
+                self.frontier.address(&host, address, self.clock.now());
+            }
+            Event::Written(written) => self.written(written)?,
+            Event::Command(command) => self.command(command),
+            Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
+        }
+        Ok(())
+    }
+
+    fn fetched(&mut self, visit: Visit, fetched: Fetched) -> Result<(), EngineError> {
+        let Some(running) = self.crawls.get_mut(&visit.crawl) else {
+            // The crawl ended without waiting for it: the visit stays queued.
+            self.pipeline_visits -= 1;
+            self.under_way.fetch_sub(1, Ordering::AcqRel);
+            return Ok(());
+        };
+        self.pipeline_bytes += fetched.body_bytes();
+        let host = visit.url.host();
+        let delay_before = self.frontier.host_delay_ms(visit.crawl, &host);
+        let disposition = self.frontier.finished(&visit, &fetched, self.clock.now());
+        if self.frontier.host_delay_ms(visit.crawl, &host) != delay_before {
+            running.changed_delays.insert(host);
+        }
+        let context = Arc::clone(&running.context);
+        let work = ParseWork { visit, fetched, disposition, context };
+        // The channel holds more than the pipeline does, so it is never full.
+        self.parse.try_send(work).map_err(|_| EngineError::StageDied("parse"))
+    }
+
+    fn written(&mut self, written: Written) -> Result<(), EngineError> {
+        match written {
+            Written::Step { committed, load } => self.step_written(committed, &load),
+            Written::Refill { crawl, host, region, queued, exhausted } => {
+                let visits = queued.into_iter().map(|queued| self.with_due(queued)).collect();
+                self.frontier.refill(crawl, &host, region, visits, exhausted);
+            }
+            Written::State { crawl, state } => self.state_written(crawl, state),
+            Written::SpaceIsLow { free_bytes } => {
+                tracing::warn!(free_bytes, "little space is left on the disk");
+                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
+                for crawl in running {
+                    self.end(crawl, Goal::Pause(PauseReason::DiskFull), None);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn step_written(&mut self, committed: Committed, load: &Load) {
+        for gone in &committed.gone {
+            self.frontier.committed(gone.crawl, &gone.host, gone.place, gone.stored_page);
+        }
+        for queued in committed.queued {
+            if self.crawls.contains_key(&queued.visit.crawl) {
+                let (visit, due) = self.with_due(queued);
+                self.frontier.discovered(visit, due);
+            }
+        }
+        for (crawl, stats) in committed.stats {
+            if let Some(running) = self.crawls.get_mut(&crawl) {
+                running.stats = stats;
+            }
+        }
+        for (crawl, visits) in &load.visits {
+            self.pipeline_visits -= visits;
+            if let Some(running) = self.crawls.get_mut(crawl) {
+                running.outstanding -= visits;
+            }
+        }
+        self.pipeline_bytes -= load.body_bytes;
+        tracing::trace!(visits = load.visits.len(), "step acknowledged");
+    }
+
+    /// The store knows due times by the calendar, the frontier by its own clock.
+    fn with_due(&self, queued: NewlyQueued) -> (Visit, Option<Moment>) {
+        let wall = self.clock.wall();
+        let now = self.clock.now();
+        let due = queued.due.map(|due: Timestamp| now.plus_ms(due.0.saturating_sub(wall.0)));
+        (queued.visit, due)
+    }
+
+    fn command(&mut self, command: Command) {
+        match command {
+            Command::Run { record, hosts, reply } => {
+                let _ = reply.send(self.begin(*record, hosts));
+            }
+            Command::End { crawl, goal, reply } => self.end(crawl, goal, Some(reply)),
+            Command::Resume { crawl, reply } => {
+                let _ = reply.send(self.resume(crawl));
+            }
+            Command::Exclude { crawl, pattern, reply } => {
+                let _ = reply.send(self.exclude(crawl, &pattern));
+            }
+            Command::Shutdown => {
+                self.is_shutting_down = true;
+                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
+                for crawl in running {
+                    self.end(crawl, Goal::Keep, None);
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, record: CrawlRecord, hosts: Vec<HostRow>) -> Result<(), RequestError> {
+        let crawl = record.crawl.no;
+        if self.is_shutting_down {
+            return Err(RequestError::Stopped);
+        }
+        if self.crawls.contains_key(&crawl) {
+            return Err(RequestError::WrongState(format!("{crawl} is running already")));
+        }
+        let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        let now = self.clock.now();
+        let delay_ms = context.crawl.politeness.delay_ms;
+        // A killed owner did not write down its last requests: wait as if they were made just now.
+        let quiet_until = if self.store.was_closed() { now } else { now.plus_ms(delay_ms) };
+        let wall = self.clock.wall();
+        let hosts = hosts
+            .into_iter()
+            .map(|row| HostStart {
+                queued: row.queued,
+                pages: row.pages,
+                delay_ms: row.delay_ms,
+                next_at: next_at(&row, delay_ms, now, wall),
+                host: row.host,
+            })
+            .collect();
+        self.frontier.start(CrawlStart {
+            crawl,
+            politeness: context.crawl.politeness.clone(),
+            pages_max: context.crawl.limits.pages_max,
+            pages_done: record.stats.pages,
+            hosts,
+            quiet_until,
+        });
+        let running = Running {
+            context: Arc::new(context),
+            state: CrawlState::Running,
+            meter: RateMeter::new(now, record.stats.pages),
+            stats: record.stats,
+            accounted: now,
+            outstanding: 0,
+            changed_delays: HashSet::new(),
+            ending: None,
+        };
+        self.crawls.insert(crawl, running);
+        self.show();
+        Ok(())
+    }
+
+    /// Lets a crawl's visits under way end, then writes its new state.
+    fn end(&mut self, crawl: CrawlNo, goal: Goal, reply: Option<Reply>) {
+        let Some(running) = self.crawls.get_mut(&crawl) else {
+            if let Some(reply) = reply {
+                let _ =
+                    reply.send(Err(RequestError::WrongState(format!("{crawl} is not running"))));
+            }
+            return;
+        };
+        self.frontier.pause(crawl);
+        let deadline = self.clock.now().plus_ms(DRAIN_MS_MAX);
+        let ending = running.ending.get_or_insert(EndingCrawl {
+            goal,
+            deadline,
+            is_written: false,
+            replies: Vec::new(),
+        });
+        // Whoever asks later and for more gets more: a stop ends a pause that has not happened yet.
+        if !ending.is_written && !matches!(ending.goal, Goal::Finish(_)) {
+            ending.goal = goal;
+        }
+        ending.replies.extend(reply);
+    }
+
+    fn resume(&mut self, crawl: CrawlNo) -> Result<(), RequestError> {
+        let running = self
+            .crawls
+            .get_mut(&crawl)
+            .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
+        match (&running.ending, running.state) {
+            (Some(ending), _) if !matches!(ending.goal, Goal::Pause(_)) => {
+                return Err(RequestError::WrongState(format!("{crawl} is ending")));
+            }
+            (None, CrawlState::Running) => return Ok(()),
+            _ => {}
+        }
+        running.ending = None;
+        running.state = CrawlState::Running;
+        running.accounted = self.clock.now();
+        self.frontier.resume(crawl);
+        self.backlog.push_back(CommitWork::State { crawl, state: CrawlState::Running });
+        self.show();
+        Ok(())
+    }
+
+    fn exclude(&mut self, crawl: CrawlNo, pattern: &str) -> Result<(), RequestError> {
+        let running = self
+            .crawls
+            .get_mut(&crawl)
+            .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
+        let mut changed = running.context.crawl.clone();
+        changed.scope.exclude.push(pattern.to_owned());
+        let context = CrawlContext::new(changed, self.store.key_seed())?;
+        self.store.change(&context.crawl)?;
+        running.context = Arc::new(context);
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), EngineError> {
+        let now = self.clock.now();
+        let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
+        for crawl in crawls {
+            self.account(crawl, now, ACCOUNT_MS)?;
+            if let Some(why) = self.limit_reached(crawl, now) {
+                self.end(crawl, Goal::Finish(why), None);
+            }
+            self.finish_ending(crawl, now)?;
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn account(
+        &mut self,
+        crawl: CrawlNo,
+        now: Moment,
+        at_least_ms: u64,
+    ) -> Result<(), EngineError> {
+        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
+        let ms = now.ms_since(running.accounted);
+        if running.state != CrawlState::Running || ms < at_least_ms || ms == 0 {
+            return Ok(());
+        }
+        running.accounted = now;
+        running.meter.sample(now, running.stats.pages);
+        let changed = std::mem::take(&mut running.changed_delays);
+        let host_delays = changed
+            .into_iter()
+            .map(|host| {
+                let delay_ms = self.frontier.host_delay_ms(crawl, &host);
+                (crawl, host, delay_ms)
+            })
+            .collect();
+        self.write(CommitWork::Account { active_ms: (crawl, ms), host_delays })
+    }
+
+    fn limit_reached(&self, crawl: CrawlNo, now: Moment) -> Option<FinishReason> {
+        let running = self.crawls.get(&crawl)?;
+        if running.ending.is_some() || running.state != CrawlState::Running {
+            return None;
+        }
+        let limits = &running.context.crawl.limits;
+        let active_ms = running.stats.active_ms + now.ms_since(running.accounted);
+        let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
+        if reached(limits.duration_ms_max, active_ms) {
+            Some(FinishReason::MaxDuration)
+        } else if reached(limits.bytes_max, running.stats.wire_bytes) {
+            Some(FinishReason::MaxBytes)
+        } else if reached(limits.errors_max, running.stats.errors()) {
+            Some(FinishReason::MaxErrors)
+        } else {
+            None
+        }
+    }
+
+    /// Writes the new state of a crawl whose visits under way have ended, or had their time.
+    fn finish_ending(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
+        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
+        let Some(ending) = &mut running.ending else { return Ok(()) };
+        if ending.is_written || (running.outstanding > 0 && now < ending.deadline) {
+            return Ok(());
+        }
+        ending.is_written = true;
+        let state = match ending.goal {
+            Goal::Finish(why) => CrawlState::Finished { why: final_reason(why, &running.stats) },
+            Goal::Pause(why) => CrawlState::Paused { why },
+            Goal::Keep => running.state,
+        };
+        self.account(crawl, now, 0)?;
+        self.write(CommitWork::State { crawl, state })
+    }
+
+    fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {
+        let Some(running) = self.crawls.get_mut(&crawl) else { return };
+        running.state = state;
+        let Some(ending) = running.ending.take() else { return };
+        for reply in ending.replies {
+            let _ = reply.send(Ok(()));
+        }
+        self.show();
+        // A crawl that the user paused stays here and can be resumed from another terminal.
+        let stays = ending.goal == Goal::Pause(PauseReason::Asked);
+        if !stays || self.is_shutting_down {
+            self.crawls.remove(&crawl);
+            self.frontier.remove(crawl);
+        }
+    }
+
+    fn write(&mut self, work: CommitWork) -> Result<(), EngineError> {
+        self.backlog.push_back(work);
+        self.send_backlog()
+    }
+
+    /// Hands work to the writer without ever waiting for it: the writer may be waiting for us.
+    fn send_backlog(&mut self) -> Result<(), EngineError> {
+        while let Some(work) = self.backlog.pop_front() {
+            match self.commit.try_send(work) {
+                Ok(()) => {}
+                Err(TrySendError::Full(work)) => {
+                    self.backlog.push_front(work);
+                    return Ok(());
+                }
+                Err(TrySendError::Disconnected(_)) => return Err(EngineError::StageDied("commit")),
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&self) {
+        let now = self.clock.now();
+        self.shown.send_modify(|shown| {
+            for (crawl, running) in &self.crawls {
+                let mut stats = running.stats.clone();
+                if running.state == CrawlState::Running {
+                    stats.active_ms += now.ms_since(running.accounted);
+                }
+                let limits = &running.context.crawl.limits;
+                let picture =
+                    picture(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
+                shown.insert(*crawl, picture);
+            }
+            while shown.len() > self.crawls.len() + FINISHED_SHOWN_MAX {
+                let Some(oldest) = shown.keys().find(|no| !self.crawls.contains_key(no)).copied()
+                else {
+                    break;
+                };
+                shown.remove(&oldest);
+            }
+        });
+    }
+}
+
+/// When a host may be asked again, by what its row says about the last time.
+fn next_at(row: &HostRow, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment {
+    let delay_ms = row.delay_ms.unwrap_or(delay_ms);
+    let Some(last) = row.last_request_at else { return now };
+    let since_ms = wall.0.saturating_sub(last.0);
+    now.plus_ms(delay_ms.saturating_sub(since_ms))
+}
+
+/// A crawl that is drained without one good page never really started.
+fn final_reason(why: FinishReason, stats: &CrawlStats) -> FinishReason {
+    if why == FinishReason::Drained && stats.ok == 0 { FinishReason::NoStart } else { why }
+}

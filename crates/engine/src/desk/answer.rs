@@ -1,0 +1,292 @@
+//! [`Desk`]: answers one [`Ask`] from the store, or hands it to the engine.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use telusur_model::{
+    CrawlNo, CrawlState, FinishReason, PageUrl, PauseReason, Reason, Scope, SiteShare, Timestamp,
+    Verdict,
+};
+use telusur_store::{CrawlRecord, Store, UrlState};
+
+use super::{Answer, Ask, CrawlAnswer, explain, export};
+use crate::error::RequestError;
+use crate::handle::EngineHandle;
+
+/// Pages read at once.
+const BATCH: usize = 256;
+
+/// Answers questions about one store.
+#[derive(Clone)]
+pub struct Desk {
+    store: Arc<dyn Store>,
+    /// The engine of this process, if it runs one.
+    engine: Option<(EngineHandle, tokio::runtime::Handle)>,
+    wall: fn() -> Timestamp,
+}
+
+/// Takes the lines of an answer; false ends it early.
+pub(crate) type Emit<'a> = &'a mut dyn FnMut(Answer) -> bool;
+
+impl Desk {
+    /// A desk of a process that only reads, or changes crawls that do not run.
+    pub fn of_store(store: Arc<dyn Store>) -> Self {
+        Self { store, engine: None, wall }
+    }
+
+    /// A desk of a process that runs crawls. Must be called inside the engine's runtime.
+    pub fn of_engine(store: Arc<dyn Store>, engine: EngineHandle) -> Self {
+        let runtime = tokio::runtime::Handle::current();
+        Self { store, engine: Some((engine, runtime)), wall }
+    }
+
+    /// Answers, line by line. Blocks: never call it on an async thread.
+    pub fn answer(&self, ask: &Ask, emit: Emit<'_>) {
+        let last = match self.try_answer(ask, emit) {
+            Ok(()) => Answer::End,
+            Err(error) => Answer::Error { code: code(&error).to_owned(), text: error.to_string() },
+        };
+        emit(last);
+    }
+
+    fn try_answer(&self, ask: &Ask, emit: Emit<'_>) -> Result<(), RequestError> {
+        match ask {
+            Ask::Crawls => {
+                for record in self.store.crawls()? {
+                    if !emit(Answer::Crawl(Box::new(self.crawl_answer(record, false)?))) {
+                        break;
+                    }
+                }
+            }
+            Ask::Crawl { crawl } => {
+                let record = self.find(crawl)?;
+                emit(Answer::Crawl(Box::new(self.crawl_answer(record, true)?)));
+            }
+            Ask::Errors { crawl } => self.errors(self.find(crawl)?.crawl.no, emit)?,
+            Ask::Skipped { crawl, reason } => {
+                self.skipped(self.find(crawl)?.crawl.no, reason.as_deref(), emit)?;
+            }
+            Ask::Export { crawl } => {
+                export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
+            }
+            Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
+            Ask::Verify => {
+                emit(Answer::Verified(self.store.verify()?));
+            }
+            order => {
+                let crawl = self.carry_out(order)?;
+                emit(Answer::Done { crawl });
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, order: &Ask) -> Result<String, RequestError> {
+        let (Ask::Pause { crawl }
+        | Ask::Resume { crawl }
+        | Ask::Stop { crawl }
+        | Ask::Cancel { crawl }
+        | Ask::Exclude { crawl, .. }
+        | Ask::Remove { crawl }) = order
+        else {
+            return Err(RequestError::BadArgument("this is no order".into()));
+        };
+        let record = self.find(crawl)?;
+        let no = record.crawl.no;
+        let is_live = self.is_live(no);
+        match order {
+            Ask::Pause { .. } if is_live => self.engine(async |engine| engine.pause(no).await)?,
+            Ask::Pause { .. } => {
+                self.set_state(&record, CrawlState::Paused { why: PauseReason::Asked })?;
+            }
+            Ask::Resume { .. } if is_live => self.engine(async |engine| engine.resume(no).await)?,
+            Ask::Resume { .. } if self.engine.is_some() => {
+                self.engine(async |engine| engine.run(no).await)?
+            }
+            Ask::Resume { .. } => {
+                return Err(RequestError::WrongState(format!("no process is running {no}")));
+            }
+            Ask::Stop { .. } if is_live => self.engine(async |engine| engine.stop(no).await)?,
+            Ask::Stop { .. } => {
+                self.set_state(&record, CrawlState::Finished { why: FinishReason::Stopped })?;
+            }
+            Ask::Exclude { pattern, .. } if is_live => {
+                self.engine(async |engine| engine.exclude(no, pattern.clone()).await)?;
+            }
+            Ask::Exclude { pattern, .. } => self.exclude(record.clone(), pattern)?,
+            Ask::Remove { .. } if is_live => {
+                return Err(RequestError::WrongState(format!(
+                    "{no} is running; stop it first, or cancel it to throw it away"
+                )));
+            }
+            _ => {
+                if is_live {
+                    self.engine(async |engine| engine.stop(no).await)?;
+                }
+                self.store.remove(no)?;
+            }
+        }
+        Ok(record.crawl.id.to_string())
+    }
+
+    fn engine(
+        &self,
+        order: impl AsyncFnOnce(EngineHandle) -> Result<(), RequestError>,
+    ) -> Result<(), RequestError> {
+        let (engine, runtime) = self.engine.as_ref().ok_or(RequestError::Stopped)?;
+        runtime.block_on(order(engine.clone()))
+    }
+
+    fn set_state(&self, record: &CrawlRecord, state: CrawlState) -> Result<(), RequestError> {
+        if let CrawlState::Finished { why } = record.state {
+            return Err(RequestError::WrongState(format!(
+                "{} is over: {}",
+                record.crawl.no,
+                why.phrase()
+            )));
+        }
+        Ok(self.store.set_state(record.crawl.no, state, (self.wall)())?)
+    }
+
+    fn exclude(&self, record: CrawlRecord, pattern: &str) -> Result<(), RequestError> {
+        let mut crawl = record.crawl;
+        crawl.scope.exclude.push(pattern.to_owned());
+        Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
+            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        Ok(self.store.change(&crawl)?)
+    }
+
+    fn is_live(&self, crawl: CrawlNo) -> bool {
+        self.engine.as_ref().is_some_and(|(engine, _)| engine.is_here(crawl))
+    }
+
+    /// A crawl by id, alias, name, or `last`. Of several with one name the youngest is meant.
+    pub fn find(&self, text: &str) -> Result<CrawlRecord, RequestError> {
+        let crawls = self.store.crawls()?;
+        let is_meant = |record: &&CrawlRecord| {
+            record.crawl.id.as_str() == text
+                || record.crawl.no.to_string() == text
+                || record.crawl.name.as_deref() == Some(text)
+        };
+        let found = match text {
+            "last" => crawls.last(),
+            _ => crawls.iter().rev().find(is_meant),
+        };
+        found.cloned().ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
+    }
+
+    fn crawl_answer(
+        &self,
+        record: CrawlRecord,
+        with_sites: bool,
+    ) -> Result<CrawlAnswer, RequestError> {
+        let no = record.crawl.no;
+        let progress = match &self.engine {
+            Some((engine, _)) => engine.progress().borrow().get(&no).cloned(),
+            None => None,
+        };
+        let sites = if with_sites { self.sites(no)? } else { Vec::new() };
+        let moved_seeds = if with_sites { self.moved_seeds(&record)? } else { Vec::new() };
+        Ok(CrawlAnswer { is_live: self.is_live(no), record, progress, sites, moved_seeds })
+    }
+
+    fn sites(&self, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestError> {
+        let mut by_site: HashMap<String, SiteShare> = HashMap::new();
+        for row in self.store.hosts(crawl)? {
+            let site = row.host.site().to_string();
+            let share =
+                by_site.entry(site.clone()).or_insert(SiteShare { site, pages: 0, queued: 0 });
+            share.pages += row.pages;
+            share.queued += row.queued;
+        }
+        let mut sites: Vec<SiteShare> = by_site.into_values().collect();
+        sites.sort_by(|left, right| {
+            right.pages.cmp(&left.pages).then_with(|| left.site.cmp(&right.site))
+        });
+        Ok(sites)
+    }
+
+    /// Start URLs that redirect out of the scope: an empty crawl must say why it is empty.
+    fn moved_seeds(&self, record: &CrawlRecord) -> Result<Vec<(String, String)>, RequestError> {
+        let crawl = &record.crawl;
+        let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
+            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        let mut moved = Vec::new();
+        for seed in crawl.seeds.urls() {
+            let Some(known) = self.store.url(crawl.no, seed)? else { continue };
+            let UrlState::Redirected { to, .. } = known.state else { continue };
+            let leads_out =
+                PageUrl::parse(&to).is_ok_and(|url| scope.judge(&url, 0, 0) != Verdict::Admit);
+            if leads_out {
+                moved.push((seed.to_string(), to));
+            }
+        }
+        Ok(moved)
+    }
+
+    fn errors(&self, crawl: CrawlNo, emit: Emit<'_>) -> Result<(), RequestError> {
+        let mut seq = 0;
+        loop {
+            let pages = self.store.pages_after(crawl, seq, BATCH)?;
+            let Some(last) = pages.last() else { break };
+            seq = last.seq;
+            for page in pages.into_iter().filter(|page| !page.is_ok()) {
+                if !emit(Answer::ErrorPage(Box::new(page))) {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(self.store.settled_urls(crawl, &mut |url| {
+            !matches!(url.state, UrlState::Failed { .. }) || emit(Answer::Url(Box::new(url)))
+        })?)
+    }
+
+    fn skipped(
+        &self,
+        crawl: CrawlNo,
+        reason: Option<&str>,
+        emit: Emit<'_>,
+    ) -> Result<(), RequestError> {
+        let wanted = match reason {
+            Some(word) => Some(Reason::from_word(word).ok_or_else(|| {
+                RequestError::BadArgument(format!("there is no skip reason {word:?}"))
+            })?),
+            None => None,
+        };
+        Ok(self.store.settled_urls(crawl, &mut |url| {
+            let is_wanted = matches!(url.state, UrlState::Skipped { reason, .. }
+                if wanted.is_none_or(|wanted| wanted == reason));
+            !is_wanted || emit(Answer::Url(Box::new(url)))
+        })?)
+    }
+
+    fn explain(&self, url: &str, crawl: Option<&str>, emit: Emit<'_>) -> Result<(), RequestError> {
+        let url = PageUrl::parse(url)
+            .map_err(|error| RequestError::BadArgument(format!("{url:?}: {error}")))?;
+        let records = match crawl {
+            Some(crawl) => vec![self.find(crawl)?],
+            None => self.store.crawls()?,
+        };
+        for record in records {
+            let explanation = explain::explain(self.store.as_ref(), &record.crawl, &url)?;
+            if !emit(Answer::Explanation(Box::new(explanation))) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn code(error: &RequestError) -> &'static str {
+    match error {
+        RequestError::NoSuchCrawl(_) => "no_such_crawl",
+        RequestError::WrongState(_) => "wrong_state",
+        RequestError::BadArgument(_) => "bad_argument",
+        RequestError::Stopped => "stopped",
+        RequestError::Store(_) => "storage",
+    }
+}
+
+fn wall() -> Timestamp {
+    telusur_model::Clock::wall(&crate::SystemClock::new())
+}

@@ -1,0 +1,145 @@
+//! Every URL of a crawl that got an answer, one line each.
+
+use serde::{Deserialize, Serialize};
+use telusur_model::{Crawl, PageRecord, PageUrl, ParsedPage};
+use telusur_store::{Store, StoreError, UrlState};
+
+use super::Answer;
+use super::answer::Emit;
+
+/// Pages read at once.
+const BATCH: usize = 256;
+/// Redirects followed to say where a URL ends.
+const HOPS_MAX: usize = 32;
+
+/// One line of an export: a page, or a URL that redirects to one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportLine {
+    /// The URL that was asked for.
+    pub url: String,
+    /// Where its content is: another URL if it redirects.
+    pub final_url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The page's title.
+    pub title: Option<String>,
+    /// The URLs that it links to.
+    pub links: Vec<String>,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// Links away from a start URL.
+    pub depth: u16,
+    /// When the answer came, in RFC 3339.
+    pub fetched_at: String,
+    /// The media type.
+    pub content_type: Option<String>,
+    /// Size of the decoded body.
+    pub bytes: u64,
+    /// Whether the body was cut at the limit.
+    pub truncated: bool,
+    /// Attempts that it needed.
+    pub attempts: u8,
+    /// How long the visit took.
+    pub took_ms: u64,
+    /// BLAKE3 of the decoded body.
+    pub digest: Option<String>,
+    /// `<meta name=description>`.
+    pub description: Option<String>,
+    /// `<meta name=keywords>`.
+    pub keywords: Option<String>,
+    /// The declared language.
+    pub language: Option<String>,
+    /// `<link rel=canonical>`.
+    pub canonical: Option<String>,
+    /// The visible text.
+    pub text: Option<String>,
+}
+
+pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
+    let mut seq = 0;
+    loop {
+        let pages = store.pages_after(crawl.no, seq, BATCH)?;
+        let Some(last) = pages.last() else { break };
+        seq = last.seq;
+        for page in pages {
+            let parsed = match page.parsed {
+                Some(blob) => Some(store.parsed(crawl.no, blob)?),
+                None => None,
+            };
+            if !emit(Answer::Export(Box::new(page_line(page, parsed)))) {
+                return Ok(());
+            }
+        }
+    }
+    let mut failed = None;
+    store.settled_urls(crawl.no, &mut |url| {
+        let UrlState::Redirected { status, ref to, at } = url.state else { return true };
+        let final_url = match final_url(store, crawl, to) {
+            Ok(final_url) => final_url,
+            Err(error) => {
+                failed = Some(error);
+                return false;
+            }
+        };
+        emit(Answer::Export(Box::new(ExportLine {
+            url: url.url,
+            final_url,
+            status,
+            title: None,
+            links: Vec::new(),
+            referrer: url.referrer,
+            depth: url.depth,
+            fetched_at: at.rfc3339(),
+            content_type: None,
+            bytes: 0,
+            truncated: false,
+            attempts: 1,
+            took_ms: 0,
+            digest: None,
+            description: None,
+            keywords: None,
+            language: None,
+            canonical: None,
+            text: None,
+        })))
+    })?;
+    failed.map_or(Ok(()), Err)
+}
+
+fn page_line(page: PageRecord, parsed: Option<ParsedPage>) -> ExportLine {
+    let parsed = parsed.unwrap_or_default();
+    ExportLine {
+        url: page.url.to_string(),
+        final_url: page.url.to_string(),
+        status: page.status,
+        title: page.title,
+        links: parsed.links.iter().map(|link| link.url.to_string()).collect(),
+        referrer: page.referrer,
+        depth: page.depth,
+        fetched_at: page.fetched_at.rfc3339(),
+        content_type: page.content_type,
+        bytes: page.bytes,
+        truncated: page.truncated,
+        attempts: page.attempts,
+        took_ms: page.took_ms,
+        digest: Some(page.digest.to_string()),
+        description: parsed.description,
+        keywords: parsed.keywords,
+        language: parsed.language,
+        canonical: parsed.canonical.map(|url| url.to_string()),
+        text: (!parsed.charset.is_empty()).then_some(parsed.text),
+    }
+}
+
+/// Follows the redirects that the crawl knows of.
+fn final_url(store: &dyn Store, crawl: &Crawl, first: &str) -> Result<String, StoreError> {
+    let mut at = first.to_owned();
+    for _ in 0..HOPS_MAX {
+        let Ok(url) = PageUrl::parse(&at) else { break };
+        match store.url(crawl.no, &url)?.map(|known| known.state) {
+            Some(UrlState::Redirected { to, .. }) => at = to,
+            _ => break,
+        }
+    }
+    Ok(at)
+}

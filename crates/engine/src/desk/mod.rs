@@ -1,0 +1,137 @@
+//! The desk: where every question about a data directory is answered, whichever process asks.
+//!
+//! One process owns a data directory. A command in another terminal writes its [`Ask`] to the
+//! owner's control socket as one line of JSON and reads lines of [`Answer`] back; a command that
+//! finds no owner opens the directory itself and asks its own desk. Both get the same answers.
+
+mod answer;
+mod explain;
+mod export;
+mod socket;
+
+use serde::{Deserialize, Serialize};
+use telusur_model::{PageRecord, Progress, SiteShare};
+use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
+
+pub use self::answer::Desk;
+pub use self::explain::{Explanation, Judged};
+pub use self::export::ExportLine;
+pub use self::socket::{SocketGuard, ask, serve};
+
+/// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// All crawls.
+    Crawls,
+    /// One crawl with its sites.
+    Crawl {
+        /// Which.
+        crawl: String,
+    },
+    /// The URLs of a crawl that failed or answered with an error.
+    Errors {
+        /// Which crawl.
+        crawl: String,
+    },
+    /// The URLs of a crawl that were never asked for.
+    Skipped {
+        /// Which crawl.
+        crawl: String,
+        /// Only those with this reason.
+        reason: Option<String>,
+    },
+    /// Every URL of a crawl that got an answer.
+    Export {
+        /// Which crawl.
+        crawl: String,
+    },
+    /// Everything known about one URL.
+    Explain {
+        /// The URL.
+        url: String,
+        /// In this crawl only.
+        crawl: Option<String>,
+    },
+    /// Checks the store.
+    Verify,
+    /// A crawl waits.
+    Pause {
+        /// Which.
+        crawl: String,
+    },
+    /// A paused crawl of the owner goes on.
+    Resume {
+        /// Which.
+        crawl: String,
+    },
+    /// A crawl ends and keeps what it has.
+    Stop {
+        /// Which.
+        crawl: String,
+    },
+    /// A crawl ends and everything it stored is deleted.
+    Cancel {
+        /// Which.
+        crawl: String,
+    },
+    /// No more URLs that match.
+    Exclude {
+        /// Which crawl.
+        crawl: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// Everything that a crawl stored is deleted.
+    Remove {
+        /// Which.
+        crawl: String,
+    },
+}
+
+/// One line of an answer. [`Answer::End`] or [`Answer::Error`] is the last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// A crawl, and its picture if it is in the owner's process.
+    Crawl(Box<CrawlAnswer>),
+    /// A page that answered with an error.
+    ErrorPage(Box<PageRecord>),
+    /// A URL.
+    Url(Box<UrlRecord>),
+    /// A line of an export.
+    Export(Box<ExportLine>),
+    /// What one crawl knows of a URL.
+    Explanation(Box<Explanation>),
+    /// What came of a check.
+    Verified(VerifyReport),
+    /// An order was carried out on this crawl.
+    Done {
+        /// Its id.
+        crawl: String,
+    },
+    /// That was all.
+    End,
+    /// That was all, and it went wrong.
+    Error {
+        /// `no_such_crawl`, `wrong_state`, `bad_argument`, `stopped` or `storage`.
+        code: String,
+        /// For people.
+        text: String,
+    },
+}
+
+/// A crawl with everything that is shown of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrawlAnswer {
+    /// The crawl, its state and its counters.
+    pub record: CrawlRecord,
+    /// Its picture, if it is in the owner's process.
+    pub progress: Option<Progress>,
+    /// Whether some process is working on it now.
+    pub is_live: bool,
+    /// Its sites, the most served first.
+    pub sites: Vec<SiteShare>,
+    /// Start URLs that lead out of the crawl's scope: where, and to where.
+    pub moved_seeds: Vec<(String, String)>,
+}

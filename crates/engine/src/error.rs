@@ -1,0 +1,34 @@
+//! What can go wrong with us. What goes wrong with the web is data.
+
+use telusur_store::StoreError;
+
+/// The engine stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A stage ended that must not end.
+    #[error("the {0} stage ended unexpectedly; nothing acknowledged is lost, start again to go on")]
+    StageDied(&'static str),
+}
+
+/// A request to the engine that cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// There is no such crawl.
+    #[error("no crawl {0:?}")]
+    NoSuchCrawl(String),
+    /// The crawl is not in a state for it.
+    #[error("{0}")]
+    WrongState(String),
+    /// An argument is not usable.
+    #[error("{0}")]
+    BadArgument(String),
+    /// The engine is gone.
+    #[error("the engine has stopped")]
+    Stopped,
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}

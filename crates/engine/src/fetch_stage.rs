@@ -1,0 +1,102 @@
+//! Asks the web: one task per visit, as many as the frontier hands out.
+
+use std::sync::Arc;
+
+use telusur_fetch::{Fetch, FetchOrder};
+use telusur_model::{PageUrl, Visit};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::context::CrawlContext;
+use crate::crawl_task::Event;
+
+#[derive(Clone)]
+pub(crate) struct FetchStage {
+    pub(crate) fetcher: Arc<dyn Fetch>,
+    pub(crate) events: mpsc::Sender<Event>,
+}
+
+impl FetchStage {
+    /// Carries out a visit and reports it.
+    pub(crate) fn visit(&self, visit: Visit, context: &CrawlContext) {
+        let stage = self.clone();
+        let profile = Arc::clone(&context.profile);
+        // Without a delay nobody counts from the moment of the request.
+        let tells_start = context.crawl.politeness.delay_ms > 0;
+        tokio::spawn(async move {
+            let mut watch = DeathWatch::new(&stage.events);
+            let (on_request, requested) = oneshot::channel();
+            let order = FetchOrder {
+                url: visit.url.clone(),
+                profile,
+                on_request: tells_start.then_some(on_request),
+            };
+            let fetch = stage.fetcher.fetch(order);
+            let fetched = if tells_start {
+                stage.fetch_and_tell(&visit, fetch, requested).await
+            } else {
+                fetch.await
+            };
+            watch.disarm();
+            // A closed channel means that the engine has ended: the visit stays queued.
+            let _ = stage.events.send(Event::Fetched { visit, fetched }).await;
+        });
+    }
+
+    async fn fetch_and_tell(
+        &self,
+        visit: &Visit,
+        fetch: impl Future<Output = telusur_model::Fetched>,
+        requested: oneshot::Receiver<telusur_model::Moment>,
+    ) -> telusur_model::Fetched {
+        let mut fetch = std::pin::pin!(fetch);
+        tokio::select! {
+            biased;
+            Ok(at) = requested => {
+                let _ = self.events.send(Event::Requested { host: visit.url.host(), at }).await;
+                fetch.await
+            }
+            fetched = &mut fetch => fetched,
+        }
+    }
+
+    /// Looks up a host and reports its address.
+    pub(crate) fn resolve(&self, url: PageUrl, context: &CrawlContext) {
+        let stage = self.clone();
+        let profile = Arc::clone(&context.profile);
+        tokio::spawn(async move {
+            let mut watch = DeathWatch::new(&stage.events);
+            let resolved = stage.fetcher.resolve(&url, &profile).await;
+            watch.disarm();
+            // Without an address the visit is carried out all the same: it records the failure.
+            let address = resolved.ok().and_then(|addresses| addresses.first().copied());
+            let _ = stage.events.send(Event::Addressed { host: url.host(), address }).await;
+        });
+    }
+}
+
+/// Reports a task that dies: a worker that is silently gone would make a crawl wait for ever.
+struct DeathWatch {
+    events: Option<mpsc::WeakSender<Event>>,
+}
+
+impl DeathWatch {
+    fn new(events: &mpsc::Sender<Event>) -> Self {
+        Self { events: Some(events.downgrade()) }
+    }
+
+    fn disarm(&mut self) {
+        self.events = None;
+    }
+}
+
+impl Drop for DeathWatch {
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(events) = self.events.take().and_then(|events| events.upgrade())
+        {
+            tokio::spawn(async move {
+                let _ = events.send(Event::StageDied("fetch")).await;
+            });
+        }
+    }
+}

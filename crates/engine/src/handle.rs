@@ -1,0 +1,213 @@
+//! [`Engine`]: the running engine, as the rest of the program sees it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::sync_channel;
+use std::thread::JoinHandle;
+
+use telusur_fetch::Fetch;
+use telusur_frontier::Frontier;
+use telusur_model::{Clock, CrawlNo, FinishReason, PauseReason, Progress};
+use telusur_store::{Store, StoreError};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::commit_stage::{self, Writer};
+use crate::crawl_task::{Command, CrawlTask, Event, Goal, PIPELINE_VISITS_MAX, Reply};
+use crate::error::{EngineError, RequestError};
+use crate::fetch_stage::FetchStage;
+use crate::parse_stage;
+
+/// Events waiting for the crawl task; senders wait when it is full.
+const EVENTS_MAX: usize = 4096;
+/// Work waiting for the writer.
+const COMMITS_MAX: usize = 2 * PIPELINE_VISITS_MAX;
+
+/// What an engine is made of.
+pub struct EngineParts {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The door to the web.
+    pub fetcher: Arc<dyn Fetch>,
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// What can be set about an engine.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Threads that parse.
+    pub parse_threads: usize,
+    /// Crawls pause when less space is left.
+    pub free_bytes_min: u64,
+}
+
+/// A running engine.
+pub struct Engine {
+    store: Arc<dyn Store>,
+    events: mpsc::Sender<Event>,
+    progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+    task: tokio::task::JoinHandle<Result<(), EngineError>>,
+    commit: Option<JoinHandle<Result<(), StoreError>>>,
+    parsers: Vec<JoinHandle<()>>,
+}
+
+/// Asks a running engine for things; can be cloned and handed to other tasks.
+#[derive(Clone)]
+pub struct EngineHandle {
+    store: Arc<dyn Store>,
+    events: mpsc::WeakSender<Event>,
+    progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+}
+
+impl Engine {
+    /// Starts the stages. Must be called inside a tokio runtime.
+    pub fn start(parts: EngineParts, options: &EngineOptions) -> std::io::Result<Self> {
+        let EngineParts { store, fetcher, clock } = parts;
+        let (events, event_queue) = mpsc::channel(EVENTS_MAX);
+        let (shown, progress) = watch::channel(BTreeMap::new());
+        let (commit, commit_queue) = sync_channel(COMMITS_MAX);
+        let (parse, parse_queue) = sync_channel(PIPELINE_VISITS_MAX + 1);
+        let under_way = Arc::new(AtomicUsize::new(0));
+        let writer = Writer {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            events: events.clone(),
+            under_way: Arc::clone(&under_way),
+            free_bytes_min: options.free_bytes_min,
+        };
+        let committer = commit_stage::start(writer, commit_queue)?;
+        let threads = options.parse_threads.max(1);
+        let parsers = parse_stage::start(threads, parse_queue, &commit, &store, &clock)?;
+        let task = CrawlTask {
+            frontier: Frontier::new(),
+            store: Arc::clone(&store),
+            clock,
+            fetch: FetchStage { fetcher, events: events.clone() },
+            parse,
+            commit,
+            events: event_queue,
+            shown,
+            under_way,
+            crawls: BTreeMap::new(),
+            backlog: VecDeque::new(),
+            pipeline_visits: 0,
+            pipeline_bytes: 0,
+            is_shutting_down: false,
+        };
+        let task = tokio::spawn(task.run());
+        Ok(Self { store, events, progress, task, commit: Some(committer), parsers })
+    }
+
+    /// For those who ask it for things.
+    pub fn handle(&self) -> EngineHandle {
+        EngineHandle {
+            store: Arc::clone(&self.store),
+            events: self.events.downgrade(),
+            progress: self.progress.clone(),
+        }
+    }
+
+    /// Waits until the engine fails. Returns only then.
+    pub async fn failed(&mut self) -> EngineError {
+        let ended = (&mut self.task).await;
+        self.cause(ended)
+    }
+
+    /// Ends all crawls in order and closes the store. Crawls that were running go on at the next
+    /// start.
+    pub async fn shutdown(mut self) -> Result<(), EngineError> {
+        let _ = self.events.send(Event::Command(Command::Shutdown)).await;
+        let ended = (&mut self.task).await;
+        if !matches!(ended, Ok(Ok(()))) {
+            return Err(self.cause(ended));
+        }
+        drop(self.events);
+        let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
+        let joined = tokio::task::spawn_blocking(move || {
+            let parsed = parsers.into_iter().all(|parser| parser.join().is_ok());
+            let committed = commit.map(JoinHandle::join);
+            (parsed, committed)
+        });
+        match joined.await {
+            Ok((true, Some(Ok(result)))) => result?,
+            Ok((true, None)) => {}
+            Ok((false, _)) => return Err(EngineError::StageDied("parse")),
+            _ => return Err(EngineError::StageDied("commit")),
+        }
+        self.store.close()?;
+        Ok(())
+    }
+
+    /// Why the crawl task ended: the writer's error explains more than the silence it left.
+    fn cause(
+        &mut self,
+        ended: Result<Result<(), EngineError>, tokio::task::JoinError>,
+    ) -> EngineError {
+        let error = match ended {
+            Ok(Ok(())) => EngineError::StageDied("crawl"),
+            Ok(Err(error)) => error,
+            Err(_) => EngineError::StageDied("crawl"),
+        };
+        match self.commit.take().filter(JoinHandle::is_finished).map(JoinHandle::join) {
+            Some(Ok(Err(store))) => EngineError::Store(store),
+            _ => error,
+        }
+    }
+}
+
+impl EngineHandle {
+    /// Pictures of all crawls of this process.
+    pub fn progress(&self) -> watch::Receiver<BTreeMap<CrawlNo, Progress>> {
+        self.progress.clone()
+    }
+
+    /// Whether a crawl is in this process, running or paused.
+    pub fn is_here(&self, crawl: CrawlNo) -> bool {
+        self.progress.borrow().get(&crawl).is_some_and(|progress| {
+            !matches!(progress.state, telusur_model::CrawlState::Finished { .. })
+        })
+    }
+
+    /// Runs a crawl of the store, from where it is.
+    pub async fn run(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        let store = Arc::clone(&self.store);
+        let loaded = tokio::task::spawn_blocking(move || {
+            Ok::<_, StoreError>((store.crawl(crawl)?, store.hosts(crawl)?))
+        });
+        let (record, hosts) = loaded.await.map_err(|_| RequestError::Stopped)??;
+        let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;
+        self.ask(|reply| Command::Run { record: Box::new(record), hosts, reply }).await
+    }
+
+    /// Pauses a crawl, once its visits under way have ended.
+    pub async fn pause(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        let goal = Goal::Pause(PauseReason::Asked);
+        self.ask(|reply| Command::End { crawl, goal, reply }).await
+    }
+
+    /// Goes on with a paused crawl of this process.
+    pub async fn resume(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Resume { crawl, reply }).await
+    }
+
+    /// Ends a crawl and keeps what it has.
+    pub async fn stop(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        let goal = Goal::Finish(FinishReason::Stopped);
+        self.ask(|reply| Command::End { crawl, goal, reply }).await
+    }
+
+    /// Adds an exclusion to a running crawl. URLs that wait in the queue are judged anew when their
+    /// turn comes.
+    pub async fn exclude(&self, crawl: CrawlNo, pattern: String) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Exclude { crawl, pattern, reply }).await
+    }
+
+    async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<(), RequestError> {
+        let (reply, answer) = oneshot::channel();
+        let events = self.events.upgrade().ok_or(RequestError::Stopped)?;
+        let event = Event::Command(command(reply));
+        events.send(event).await.map_err(|_| RequestError::Stopped)?;
+        answer.await.map_err(|_| RequestError::Stopped)?
+    }
+}

@@ -1,0 +1,117 @@
+//! What is shown of a running crawl: counters, rates, shares.
+
+use std::collections::VecDeque;
+
+use telusur_frontier::Frontier;
+use telusur_model::{
+    CrawlNo, CrawlState, CrawlStats, Limits, Moment, Progress, SiteShare, jain_index,
+};
+
+/// The rate shown is that of the last ten seconds.
+const WINDOW_MS: u64 = 10_000;
+/// Sites shown.
+const SITES_MAX: usize = 10;
+
+/// Pages over the last seconds.
+#[derive(Debug)]
+pub(crate) struct RateMeter {
+    samples: VecDeque<(Moment, u64)>,
+}
+
+impl RateMeter {
+    pub(crate) fn new(now: Moment, pages: u64) -> Self {
+        Self { samples: VecDeque::from([(now, pages)]) }
+    }
+
+    pub(crate) fn sample(&mut self, now: Moment, pages: u64) {
+        self.samples.push_back((now, pages));
+        while self.samples.len() > 2 && now.ms_since(self.samples[1].0) >= WINDOW_MS {
+            self.samples.pop_front();
+        }
+    }
+
+    pub(crate) fn per_second(&self) -> f64 {
+        let (Some((from, before)), Some((to, after))) = (self.samples.front(), self.samples.back())
+        else {
+            return 0.0;
+        };
+        let ms = to.ms_since(*from);
+        #[expect(clippy::cast_precision_loss, reason = "a rate of two digits")]
+        let rate = |pages: u64, ms: u64| pages as f64 * 1000.0 / ms as f64;
+        if ms == 0 { 0.0 } else { rate(after - before, ms) }
+    }
+}
+
+/// A picture of a crawl.
+pub(crate) fn picture(
+    crawl: CrawlNo,
+    state: CrawlState,
+    stats: &CrawlStats,
+    limits: &Limits,
+    meter: &RateMeter,
+    frontier: &Frontier,
+) -> Progress {
+    let mut sites: Vec<(String, u64)> =
+        frontier.sites(crawl).map(|(site, pages)| (site.to_string(), pages)).collect();
+    let fairness_index = jain_index(sites.iter().map(|(_, pages)| *pages));
+    sites.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    let sites_total = sites.len() as u64;
+    let pages_per_second = meter.per_second();
+    Progress {
+        crawl,
+        state,
+        in_flight: frontier.in_flight(crawl),
+        pages_per_second,
+        eta_s: eta_s(stats, limits, pages_per_second),
+        sites: sites
+            .into_iter()
+            .take(SITES_MAX)
+            .map(|(site, pages)| SiteShare { site, pages, queued: 0 })
+            .collect(),
+        sites_total,
+        fairness_index,
+        stats: stats.clone(),
+    }
+}
+
+/// How long it takes until the limit is reached, or the queue is empty if nothing joins it.
+fn eta_s(stats: &CrawlStats, limits: &Limits, pages_per_second: f64) -> Option<u64> {
+    if pages_per_second <= 0.0 {
+        return None;
+    }
+    let to_limit = limits.pages_max.map(|max| max.saturating_sub(stats.pages));
+    let left = to_limit.map_or(stats.queued, |left| left.min(stats.queued.max(1)));
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a guess in whole seconds of a positive number"
+    )]
+    Some((left as f64 / pages_per_second).ceil() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_forgets_what_was_long_ago() {
+        let mut meter = RateMeter::new(Moment(0), 0);
+        assert_eq!(meter.per_second(), 0.0);
+        for second in 1..=30 {
+            meter.sample(Moment(second * 1000), 100);
+        }
+        assert_eq!(meter.per_second(), 0.0);
+        meter.sample(Moment(31_000), 200);
+        assert!((meter.per_second() - 10.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn the_eta_counts_to_the_nearer_end() {
+        let stats = CrawlStats { pages: 50, queued: 1000, ..Default::default() };
+        let limits = Limits { pages_max: Some(100), ..Default::default() };
+        assert_eq!(eta_s(&stats, &limits, 10.0), Some(5));
+        assert_eq!(eta_s(&stats, &Limits::default(), 10.0), Some(100));
+        assert_eq!(eta_s(&stats, &limits, 0.0), None);
+    }
+}
