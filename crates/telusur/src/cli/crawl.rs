@@ -1,0 +1,218 @@
+//! The flags of `telusur crawl`.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args};
+
+use crate::settings::{Given, Key, Raw};
+
+/// The arguments of `crawl`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(
+    after_help = "Examples:\n  \
+        telusur crawl https://docs.example -n 5000 --dry-run\n  \
+        telusur crawl -i urls.txt --scope host --delay 2s --dry-run\n  \
+        telusur crawl http://localhost:8080 --allow-private localhost:8080 --dry-run",
+    after_long_help = "Durations are written 500ms, 2s, 10m, 1h30m; sizes 10kB, 1MiB; counts 1000, \
+        1_000, 10k, 1m.\nFlags win over the environment (TELUSUR_MANNERS__DELAY=2s, or \
+        CRAWL_DELAY_MS, CRAWLER_MAX_THREADS, CRAWLER_DURATION_SECONDS, CRAWLER_START_URLS), the \
+        environment over .env, .env over configuration files. A list that is set replaces the one \
+        below it.\n\nExamples:\n  \
+        telusur crawl https://docs.example -n 5000 --dry-run\n  \
+        telusur crawl -i urls.txt --scope host --delay 2s --dry-run\n  \
+        telusur crawl http://localhost:8080 --allow-private localhost:8080 --dry-run"
+)]
+pub struct CrawlArgs {
+    /// Where to start
+    #[arg(value_name = "URL", help_heading = "Start")]
+    pub urls: Vec<String>,
+    /// Start URLs from a file, one per line, # for comments; - is standard input
+    #[arg(short, long, value_name = "FILE", help_heading = "Start")]
+    pub input: Option<PathBuf>,
+    /// A name for the crawl
+    #[arg(long, value_name = "NAME", help_heading = "Start")]
+    pub name: Option<String>,
+    /// Show what would be crawled, and how, without asking anybody
+    // Required until this build can run a crawl.
+    #[arg(long, required = true, help_heading = "Start")]
+    pub dry_run: bool,
+
+    /// Stop after N pages; 0 = no limit [default: 0]
+    #[arg(short = 'n', long, alias = "limit", value_name = "N", help_heading = "Limits")]
+    pub max_pages: Option<String>,
+    /// Follow links at most N away from a start URL; 0 = the built-in 20 [default: 0]
+    #[arg(short, long, value_name = "N", help_heading = "Limits")]
+    pub depth: Option<String>,
+    /// Stop after this time; 0s = no limit [default: 0s]
+    #[arg(short = 't', long, value_name = "DURATION", help_heading = "Limits")]
+    pub max_duration: Option<String>,
+    /// Stop after receiving this much; 0B = no limit [default: 0B]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub max_bytes: Option<String>,
+    /// Take in at most N URLs of one host [default: 10k]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_per_host: Option<String>,
+    /// Take in at most N URLs of one registrable domain [default: 50k]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub max_per_site: Option<String>,
+    /// Read at most this much of one page [default: 1MiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub max_body: Option<String>,
+
+    /// How far links are followed: page, prefix, host, domain or any [default: domain]
+    #[arg(short, long, value_name = "SCOPE", help_heading = "Scope")]
+    pub scope: Option<String>,
+    /// Follow only URLs that match one of these regular expressions
+    #[arg(long, value_name = "REGEX", help_heading = "Scope")]
+    pub include: Vec<String>,
+    /// Follow no URL that matches one of these regular expressions
+    #[arg(long, value_name = "REGEX", help_heading = "Scope")]
+    pub exclude: Vec<String>,
+    /// Follow links N further beyond the scope [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Scope")]
+    pub extra_hops: Option<String>,
+    /// A host in scope besides those of the start URLs
+    #[arg(long, value_name = "HOST", help_heading = "Scope")]
+    pub allow_host: Vec<String>,
+    /// The part of a link after ?: keep, drop or drop=name,name [default: keep]
+    #[arg(long, value_name = "WHAT", help_heading = "Scope")]
+    pub query_params: Option<String>,
+    /// Treat URLs that differ in utm_source and its kin as different pages
+    #[arg(long, help_heading = "Scope")]
+    pub keep_tracking: bool,
+    /// Links with one of these words in text or address go first within their host
+    #[arg(long, value_name = "WORDS", help_heading = "Scope")]
+    pub topic: Option<String>,
+
+    /// Least time between the starts of two requests to one host [default: 1s]
+    #[arg(long, value_name = "DURATION", help_heading = "Manners")]
+    pub delay: Option<String>,
+    /// Most requests under way at one host [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Manners")]
+    pub per_host: Option<String>,
+    /// Most requests that the whole crawl starts, as 5/s or 30/m
+    #[arg(long, value_name = "N/s", help_heading = "Manners")]
+    pub rate: Option<String>,
+    /// Most requests under way in the whole crawl [default: auto = 32]
+    #[arg(short, long, value_name = "N|auto", help_heading = "Manners")]
+    pub workers: Option<String>,
+    /// Ask a host less often while it answers 429 or 503 (the default)
+    #[arg(long, help_heading = "Manners")]
+    pub adaptive: bool,
+    /// Keep the delay whatever a host answers
+    #[arg(long, conflicts_with = "adaptive", help_heading = "Manners")]
+    pub no_adaptive: bool,
+    /// How sites share the crawl: equal, weighted or none [default: equal]
+    #[arg(long, value_name = "HOW", help_heading = "Manners")]
+    pub fairness: Option<String>,
+
+    /// How Telusur names itself; {version} and {contact} are filled in
+    #[arg(short = 'A', long, value_name = "TEXT", help_heading = "HTTP")]
+    pub user_agent: Option<String>,
+    /// Page or mail address where the owner of a site reaches you; part of the user agent
+    #[arg(long, value_name = "URL|MAIL", help_heading = "HTTP")]
+    pub contact: Option<String>,
+    /// Extra header 'Name: value', sent to the origins of the start URLs only
+    #[arg(short = 'H', long, value_name = "HEADER", help_heading = "HTTP")]
+    pub header: Vec<String>,
+    /// Longest that one visit may take [default: 30s]
+    #[arg(long, value_name = "DURATION", help_heading = "HTTP")]
+    pub timeout: Option<String>,
+    /// Further attempts after a failure that may pass [default: 3]
+    #[arg(long, value_name = "N", help_heading = "HTTP")]
+    pub retries: Option<String>,
+    /// Redirects followed one after the other [default: 10]
+    #[arg(long, value_name = "N", help_heading = "HTTP")]
+    pub max_redirects: Option<String>,
+    /// Ask this address, range or HOST:PORT although it is not public
+    #[arg(long, value_name = "CIDR|HOST:PORT", help_heading = "HTTP")]
+    pub allow_private: Vec<String>,
+
+    /// What is kept of a page: none, text, html or raw [default: html]
+    #[arg(long, value_name = "WHAT", help_heading = "Keep")]
+    pub keep: Option<String>,
+
+    /// Also write the pages to this file as JSON lines
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    pub output: Option<PathBuf>,
+    /// Overwrite the output file if it exists
+    #[arg(short = 'O', requires = "output", action = ArgAction::SetTrue, help_heading = "Output")]
+    pub overwrite: bool,
+
+    /// When to end with exit code 6: none, any-error, seed or ratio=0.2 [default: none]
+    #[arg(long, value_name = "WHEN", help_heading = "End")]
+    pub fail_on: Option<String>,
+    /// Stop after N failed URLs; 0 = no limit [default: 0]
+    #[arg(long, value_name = "N", help_heading = "End")]
+    pub max_errors: Option<String>,
+}
+
+impl CrawlArgs {
+    /// The settings among them that were given.
+    pub fn given(&self) -> Vec<Given> {
+        let mut given = Vec::new();
+        for (key, text) in self.texts() {
+            given.extend(text.clone().map(|text| of_flag(key, Raw::Untyped(text))));
+        }
+        for (key, items) in self.lists() {
+            if !items.is_empty() {
+                given.push(of_flag(key, Raw::List(items.clone())));
+            }
+        }
+        if self.keep_tracking {
+            given.push(of_flag(Key::KeepTracking, Raw::Switch(true)));
+        }
+        if self.adaptive {
+            given.push(of_flag(Key::Adaptive, Raw::Switch(true)));
+        }
+        if self.no_adaptive {
+            let raw = Raw::Switch(false);
+            given.push(Given { key: Key::Adaptive, flag: "--no-adaptive", raw });
+        }
+        given
+    }
+
+    fn texts(&self) -> [(Key, &Option<String>); 24] {
+        [
+            (Key::MaxPages, &self.max_pages),
+            (Key::MaxDepth, &self.depth),
+            (Key::MaxDuration, &self.max_duration),
+            (Key::MaxBytes, &self.max_bytes),
+            (Key::MaxPerHost, &self.max_per_host),
+            (Key::MaxPerSite, &self.max_per_site),
+            (Key::MaxBody, &self.max_body),
+            (Key::Scope, &self.scope),
+            (Key::ExtraHops, &self.extra_hops),
+            (Key::QueryParams, &self.query_params),
+            (Key::Topic, &self.topic),
+            (Key::Delay, &self.delay),
+            (Key::PerHost, &self.per_host),
+            (Key::Rate, &self.rate),
+            (Key::Workers, &self.workers),
+            (Key::Fairness, &self.fairness),
+            (Key::UserAgent, &self.user_agent),
+            (Key::Contact, &self.contact),
+            (Key::Timeout, &self.timeout),
+            (Key::Retries, &self.retries),
+            (Key::MaxRedirects, &self.max_redirects),
+            (Key::Keep, &self.keep),
+            (Key::FailOn, &self.fail_on),
+            (Key::MaxErrors, &self.max_errors),
+        ]
+    }
+
+    fn lists(&self) -> [(Key, &Vec<String>); 6] {
+        [
+            (Key::StartUrls, &self.urls),
+            (Key::Include, &self.include),
+            (Key::Exclude, &self.exclude),
+            (Key::AllowHosts, &self.allow_host),
+            (Key::Headers, &self.header),
+            (Key::AllowPrivate, &self.allow_private),
+        ]
+    }
+}
+
+fn of_flag(key: Key, raw: Raw) -> Given {
+    Given { key, flag: key.setting().flag.expect("these keys have a flag"), raw }
+}

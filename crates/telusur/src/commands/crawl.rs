@@ -1,0 +1,196 @@
+//! `telusur crawl`: turns what the user typed into a request, and shows it.
+
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::path::Path;
+
+use clap::CommandFactory;
+use serde_json::json;
+use telusur_model::QueryParams;
+
+use super::{Failure, Outcome, Session};
+use crate::cli::{Cli, CrawlArgs};
+use crate::crawl_request::{CrawlRequest, fail_on};
+use crate::message::{Code, Message, shown};
+use crate::settings::{Key, Settings};
+use crate::start_urls::StartUrls;
+use crate::units::{show_count, write_duration_ms, write_size};
+
+/// Start URLs that a dry run lists; of the others it gives the number.
+const SEEDS_SHOWN_MAX: usize = 10;
+
+pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.given())?.settings;
+    let request = match request(session, arguments, &settings) {
+        Ok(request) => request,
+        Err(message) if message.code == Code::NoStartUrl => return no_start_url(session, message),
+        Err(message) => return Err(message.into()),
+    };
+    check_output(arguments)?;
+    if session.global.json {
+        let mut answer = json!(request);
+        // Headers may hold passwords; a dry run is often pasted into a bug report.
+        answer["fetch"]["headers"] = settings.value(Key::Headers).json();
+        answer["fail_on"] = json!(fail_on(&settings).to_string());
+        writeln!(output, "{answer}")?;
+    } else {
+        show(&request, &settings, output)?;
+    }
+    Ok(0)
+}
+
+/// The request that the command line and the settings make.
+fn request(
+    session: &Session,
+    arguments: &CrawlArgs,
+    settings: &Settings,
+) -> Result<CrawlRequest, Message> {
+    let assume_https = session.terminal.is_attended;
+    let keep_tracking = settings.switch(Key::KeepTracking);
+    let mut start = StartUrls::new(settings.openings(), assume_https, keep_tracking);
+    // A list on the command line stands for start URLs from the environment or a file.
+    let is_replaced = arguments.input.is_some() && arguments.urls.is_empty();
+    let urls = if is_replaced { &[] } else { settings.list(Key::StartUrls) };
+    let mut result = urls.iter().try_for_each(|url| start.add(url));
+    if let (Ok(()), Some(path)) = (&result, &arguments.input) {
+        result = add_list(&mut start, path);
+    }
+    for note in &start.notes {
+        session.talk.note(note);
+    }
+    for warning in &start.warnings {
+        session.talk.warning(warning);
+    }
+    result?;
+    Ok(CrawlRequest::new(settings, start.finish()?, arguments.name.clone()))
+}
+
+fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
+    if path == Path::new("-") {
+        return start.add_list("standard input", io::stdin().lock());
+    }
+    let name = path.to_string_lossy();
+    let refuse = |why: String| {
+        Message::new(Code::StartList, format!("cannot read {}: {why}", shown(&name)))
+            .hint("Name a file with one URL per line, or - for standard input")
+    };
+    if path.is_dir() {
+        return Err(refuse("it is a directory".to_owned()));
+    }
+    // A FIFO is welcome here: `-i <(command)` is one.
+    let file = File::open(path).map_err(|error| refuse(error.to_string()))?;
+    start.add_list(&name, BufReader::new(file))
+}
+
+/// Without any URL the user needs to see how the command is used.
+fn no_start_url(session: &Session, message: Message) -> Outcome {
+    if !session.global.json && !session.global.quiet {
+        let mut command = Cli::command();
+        command.build();
+        if let Some(crawl) = command.find_subcommand_mut("crawl") {
+            let _ = writeln!(io::stderr(), "{}\n", crawl.render_help());
+        }
+    }
+    Err(Failure::Message(message))
+}
+
+fn check_output(arguments: &CrawlArgs) -> Result<(), Message> {
+    match &arguments.output {
+        Some(path) if path.exists() && !arguments.overwrite => {
+            let path = shown(&path.to_string_lossy());
+            Err(Message::new(Code::FileExists, format!("{path} exists already"))
+                .hint("Overwrite it with -O, or name another file"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> io::Result<()> {
+    let mut row = |name: &str, value: &str| writeln!(output, "{name:<14}{}", shown(value));
+    let seeds = request.seeds.urls();
+    if let Some(name) = &request.name {
+        row("name", name)?;
+    }
+    for (index, seed) in seeds.iter().take(SEEDS_SHOWN_MAX).enumerate() {
+        row(if index == 0 { "start" } else { "" }, seed.as_str())?;
+    }
+    if seeds.len() > SEEDS_SHOWN_MAX {
+        let more = show_count((seeds.len() - SEEDS_SHOWN_MAX) as u64);
+        row("", &format!("and {more} more"))?;
+    }
+    show_scope(request, &mut row)?;
+    show_limits(request, &mut row)?;
+    show_manners(request, &mut row)?;
+    row("user agent", &request.fetch.user_agent)?;
+    row("timeout", &write_duration_ms(request.fetch.timeout_ms))?;
+    row("redirects", &request.fetch.redirects_max.to_string())?;
+    for (name, _) in &request.fetch.headers {
+        row("header", &format!("{name}: ***"))?;
+    }
+    if !request.fetch.allow_private.is_empty() {
+        row("not public", &format!("{} allowed", request.fetch.allow_private.join(", ")))?;
+    }
+    row("keep", settings.word(Key::Keep))?;
+    row("fail on", &fail_on(settings).to_string())
+}
+
+/// Writes one line of a dry run: a name and its value.
+type Row<'a> = dyn FnMut(&str, &str) -> io::Result<()> + 'a;
+
+fn show_scope(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+    let scope = &request.scope;
+    let mut line = scope.kind.word().to_owned();
+    if scope.extra_hops > 0 {
+        line.push_str(&format!(" and {} hops beyond", scope.extra_hops));
+    }
+    row("scope", &line)?;
+    for host in &scope.allow_hosts {
+        row("also host", host)?;
+    }
+    for pattern in &scope.include {
+        row("include", pattern)?;
+    }
+    for pattern in &scope.exclude {
+        row("exclude", pattern)?;
+    }
+    match &scope.query_params {
+        QueryParams::Keep => {}
+        QueryParams::DropAll => row("query", "dropped")?,
+        QueryParams::Drop(names) => row("query", &format!("without {}", names.join(", ")))?,
+    }
+    if request.keep_tracking {
+        row("tracking", "kept")?;
+    }
+    if !request.topic.is_empty() {
+        row("topic", &request.topic.join(" "))?;
+    }
+    Ok(())
+}
+
+fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+    let limits = &request.limits;
+    let all = [
+        limits.pages_max.map(|pages| format!("{} pages", show_count(pages))),
+        limits.depth_max.map(|depth| format!("depth {depth}")),
+        limits.duration_ms_max.map(write_duration_ms),
+        limits.bytes_max.map(write_size),
+        limits.errors_max.map(|errors| format!("{} errors", show_count(errors))),
+    ];
+    let set: Vec<String> = all.into_iter().flatten().collect();
+    row("limits", &if set.is_empty() { "none".to_owned() } else { set.join(", ") })?;
+    let (host, site) = (show_count(limits.urls_per_host_max), show_count(limits.urls_per_site_max));
+    row("budgets", &format!("{host} URLs per host, {site} per site"))?;
+    row("page size", &format!("{} read", write_size(limits.body_bytes_max)))
+}
+
+fn show_manners(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+    let manners = &request.politeness;
+    row("delay", &format!("{} per host", write_duration_ms(manners.delay_ms)))?;
+    row("at once", &format!("{} per host, {} in all", manners.per_host, manners.workers))?;
+    if let Some(rate) = manners.rate_per_second {
+        row("rate", &format!("{rate}/s"))?;
+    }
+    row("adaptive", if manners.adaptive { "yes" } else { "no" })?;
+    row("fairness", &format!("{:?}", manners.fairness).to_lowercase())?;
+    row("attempts", &manners.attempts_max.to_string())
+}

@@ -1,0 +1,259 @@
+//! Carries commands out: reads the command line, finds the settings, runs the command and turns
+//! its end into an exit code.
+
+mod config;
+mod crawl;
+mod explain;
+mod inspect;
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches};
+use serde_json::json;
+
+use crate::cli::{Cli, ColorChoice, Command, GlobalOptions, InspectCommand};
+use crate::logging;
+use crate::message::{Code, Message, exit};
+use crate::settings::{
+    ConfigFile, Environment, Given, Resolution, Sources, config_files, read_small_file, resolve,
+};
+use crate::terminal::{Talk, Terminal, wants_color};
+
+/// Why a command ended before its end.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something is wrong, and the user is told.
+    Message(Message),
+    /// Standard output took no more.
+    Output(io::Error),
+}
+
+impl From<Message> for Failure {
+    fn from(message: Message) -> Self {
+        Self::Message(message)
+    }
+}
+
+/// Only writing results uses `?` on an I/O error; every other one is made a [`Message`] on the spot.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// How a command ends: an exit code, or a failure.
+pub type Outcome = Result<u8, Failure>;
+
+/// Runs the program.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let environment = Environment::of_process();
+    let cli = match parse(arguments, &environment) {
+        Ok(cli) => cli,
+        Err(code) => return ExitCode::from(code),
+    };
+    let terminal = Terminal::of_stderr(&environment, cli.global.color);
+    let talk = Talk {
+        is_quiet: cli.global.quiet,
+        is_json: cli.global.json,
+        is_colored: terminal.is_colored,
+    };
+    let session = Session { global: cli.global, environment, terminal, talk };
+    let mut output = io::stdout().lock();
+    let outcome = session.carry_out(cli.command, &mut output);
+    let outcome = outcome.and_then(|code| Ok(output.flush().map(|()| code)?));
+    ExitCode::from(session.end(outcome))
+}
+
+/// Reads the command line. Help and the version are printed right here.
+fn parse(arguments: impl Iterator<Item = OsString>, environment: &Environment) -> Result<Cli, u8> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let is_terminal = io::stdout().is_terminal();
+    let color = match wants_color(environment, ColorChoice::Auto, is_terminal) {
+        true => clap::ColorChoice::Always,
+        false => clap::ColorChoice::Never,
+    };
+    let command = Cli::command().color(color);
+    let matches = command.try_get_matches_from(&arguments);
+    let error = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            let _ = error.print();
+            Err(0)
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _ = error.print();
+            Err(exit::USAGE)
+        }
+        _ => {
+            // The flags could not be read, so the few that matter here are looked for as text.
+            let is_json = arguments.iter().any(|argument| argument == "--json");
+            let is_colored =
+                wants_color(environment, ColorChoice::Auto, io::stderr().is_terminal());
+            Talk { is_quiet: false, is_json, is_colored }.error(&usage_message(&error, &arguments));
+            Err(exit::USAGE)
+        }
+    }
+}
+
+/// Clap explains a mistake in a paragraph, a tip and the usage; we say it in one line.
+fn usage_message(error: &clap::Error, arguments: &[OsString]) -> Message {
+    let text = error.render().to_string();
+    let mut paragraphs = text.split("\n\n");
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let what = words(paragraphs.next().unwrap_or_default());
+    let what = what.strip_prefix("error: ").unwrap_or(&what).to_owned();
+    let tips: Vec<String> = paragraphs
+        .flat_map(str::lines)
+        .filter_map(|line| line.trim().strip_prefix("tip: "))
+        .map(words)
+        .collect();
+    let help = match command_in(arguments) {
+        Some(command) => format!("See: telusur {command} --help"),
+        None => "See: telusur --help".to_owned(),
+    };
+    let hint = match tips.first() {
+        Some(tip) => format!("Tip: {tip}. {help}"),
+        None => help,
+    };
+    Message::new(Code::Usage, what).hint(hint)
+}
+
+/// The command that the user meant, as far as it can be told from a command line that is wrong.
+fn command_in(arguments: &[OsString]) -> Option<String> {
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    let mut words = arguments.iter().filter_map(|argument| argument.to_str());
+    words.find(|word| names.contains(word)).map(str::to_owned)
+}
+
+/// One run of the program.
+pub(crate) struct Session {
+    global: GlobalOptions,
+    environment: Environment,
+    terminal: Terminal,
+    talk: Talk,
+}
+
+impl Session {
+    fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
+        match command {
+            Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
+            Command::Explain(arguments) => explain::explain(self, &arguments.subject, output),
+            Command::Inspect(InspectCommand::Url(arguments)) => {
+                inspect::inspect_url(self, &arguments, output)
+            }
+            Command::Config(command) => config::config(self, command, output),
+            Command::Completions { shell } => {
+                let mut script = Vec::new();
+                clap_complete::generate(shell, &mut Cli::command(), "telusur", &mut script);
+                output.write_all(&script)?;
+                Ok(0)
+            }
+            Command::Version => self.version(output),
+        }
+    }
+
+    fn version(&self, output: &mut dyn Write) -> Outcome {
+        let version = env!("CARGO_PKG_VERSION");
+        if self.global.json {
+            let system = (std::env::consts::OS, std::env::consts::ARCH);
+            let answer =
+                json!({ "name": "telusur", "version": version, "os": system.0, "arch": system.1 });
+            writeln!(output, "{answer}")?;
+        } else {
+            writeln!(output, "telusur {version}")?;
+        }
+        Ok(0)
+    }
+
+    /// Finds the settings for a command, warns about what is odd, and starts the log.
+    fn settings(&self, flags: Vec<Given>) -> Result<Resolution, Message> {
+        let sources = self.sources(flags)?;
+        let resolution = resolve(&sources)?;
+        for warning in &resolution.warnings {
+            self.talk.warning(warning);
+        }
+        logging::start(&resolution.settings, &self.environment)?;
+        for file in &sources.files {
+            tracing::debug!(file = %file.path.display(), "configuration file read");
+        }
+        tracing::debug!(dot_env = sources.dot_env.is_some(), "settings resolved");
+        Ok(resolution)
+    }
+
+    /// Everything that settings come from, read.
+    fn sources(&self, flags: Vec<Given>) -> Result<Sources, Message> {
+        let mut all_flags = self.global.given();
+        all_flags.extend(flags);
+        let mut files = Vec::new();
+        for ConfigPath { path, is_named } in self.config_paths() {
+            match ConfigFile::read(&path).map_err(|mut mistakes| mistakes.remove(0))? {
+                Some(file) => files.push(file),
+                None if is_named => return Err(missing(&path)),
+                None => {}
+            }
+        }
+        let dot_env = if self.global.no_config { None } else { read_dot_env()? };
+        Ok(Sources { flags: all_flags, environment: self.environment.clone(), dot_env, files })
+    }
+
+    /// The configuration files that count for this run.
+    fn config_paths(&self) -> Vec<ConfigPath> {
+        let named = |path: PathBuf| ConfigPath { path, is_named: true };
+        if self.global.no_config {
+            return Vec::new();
+        }
+        if !self.global.config.is_empty() {
+            return self.global.config.iter().cloned().map(named).collect();
+        }
+        if let Some(path) = self.environment.get("TELUSUR_CONFIG") {
+            return vec![named(path.into())];
+        }
+        let usual = |path| ConfigPath { path, is_named: false };
+        config_files(&self.environment).into_iter().map(usual).collect()
+    }
+
+    /// Says how the command ended, and gives its exit code.
+    fn end(&self, outcome: Outcome) -> u8 {
+        let message = match outcome {
+            Ok(code) => return code,
+            // Whoever reads us has seen enough: `telusur ls | head -1` is no error.
+            Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => return 0,
+            Err(Failure::Output(error)) => {
+                Message::new(Code::Output, format!("cannot write the output: {error}"))
+            }
+            Err(Failure::Message(message)) => message,
+        };
+        self.talk.error(&message);
+        message.code.exit()
+    }
+}
+
+/// A configuration file that counts for this run.
+struct ConfigPath {
+    path: PathBuf,
+    /// Whether the user named it, so that it must exist.
+    is_named: bool,
+}
+
+fn missing(path: &std::path::Path) -> Message {
+    let path = crate::message::shown(&path.to_string_lossy());
+    Message::new(Code::ConfigFile, format!("cannot read {path}: there is no such file"))
+        .hint(format!("Write one with: telusur config init {path}"))
+}
+
+fn read_dot_env() -> Result<Option<String>, Message> {
+    let path = std::path::Path::new(".env");
+    // Python keeps whole environments in a directory of this name; that is none of our business.
+    if path.is_dir() {
+        return Ok(None);
+    }
+    read_small_file(path)
+}

@@ -1,0 +1,257 @@
+//! [`CrawlRequest`]: settings and start URLs as the engine understands them.
+
+use serde::Serialize;
+use telusur_model::{
+    Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeKind, ScopeRules, Seeds,
+};
+
+use crate::settings::{FailOn, Key, Settings, Value};
+
+/// Workers when the user leaves the number to us. Requests mostly wait; 32 of them keep two cores
+/// busy on loopback and a delay of 1 s keeps them idle on the web.
+const WORKERS_AUTO: u16 = 32;
+
+/// What the user asked for, complete and checked.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CrawlRequest {
+    /// The name that the user gave it.
+    pub name: Option<String>,
+    /// Where it starts.
+    pub seeds: Seeds,
+    /// Which links it follows.
+    pub scope: ScopeRules,
+    /// How it treats the hosts it asks.
+    pub politeness: Politeness,
+    /// When it ends.
+    pub limits: Limits,
+    /// How it asks.
+    pub fetch: FetchRules,
+    /// What is kept of a page.
+    pub keep: Keep,
+    /// Links with one of these words go first within their host.
+    pub topic: Vec<String>,
+    /// Whether tracking parameters make two URLs different pages.
+    pub keep_tracking: bool,
+}
+
+impl CrawlRequest {
+    /// The request that these settings describe.
+    pub fn new(settings: &Settings, seeds: Vec<PageUrl>, name: Option<String>) -> Self {
+        Self {
+            name,
+            seeds: Seeds::Links(seeds),
+            scope: scope_rules(settings),
+            politeness: politeness(settings),
+            limits: limits(settings),
+            fetch: fetch_rules(settings),
+            keep: keep(settings.word(Key::Keep)),
+            topic: settings.list(Key::Topic).iter().map(|word| word.to_lowercase()).collect(),
+            keep_tracking: settings.switch(Key::KeepTracking),
+        }
+    }
+}
+
+fn scope_rules(settings: &Settings) -> ScopeRules {
+    let Value::QueryParams(query_params) = settings.value(Key::QueryParams) else {
+        unreachable!("the registry says which kind it is")
+    };
+    ScopeRules {
+        kind: ScopeKind::from_word(settings.word(Key::Scope)).expect("the registry has its words"),
+        include: settings.list(Key::Include).to_vec(),
+        exclude: settings.list(Key::Exclude).to_vec(),
+        allow_hosts: settings.list(Key::AllowHosts).to_vec(),
+        extra_hops: settings.small_count(Key::ExtraHops),
+        query_params: query_params.clone(),
+    }
+}
+
+fn politeness(settings: &Settings) -> Politeness {
+    let Value::Workers(workers) = settings.value(Key::Workers) else {
+        unreachable!("the registry says which kind it is")
+    };
+    let Value::RatePerSecond(rate) = settings.value(Key::Rate) else {
+        unreachable!("the registry says which kind it is")
+    };
+    let retries: u8 = settings.small_count(Key::Retries);
+    Politeness {
+        delay_ms: settings.duration_ms(Key::Delay),
+        per_host: settings.small_count(Key::PerHost),
+        workers: workers.unwrap_or(WORKERS_AUTO),
+        rate_per_second: (*rate > 0.0).then_some(*rate),
+        adaptive: settings.switch(Key::Adaptive),
+        fairness: fairness(settings.word(Key::Fairness)),
+        attempts_max: retries + 1,
+        ..Politeness::default()
+    }
+}
+
+fn limits(settings: &Settings) -> Limits {
+    let unless_zero = |number: u64| (number > 0).then_some(number);
+    let depth: u16 = settings.small_count(Key::MaxDepth);
+    Limits {
+        pages_max: unless_zero(settings.count(Key::MaxPages)),
+        depth_max: (depth > 0).then_some(depth),
+        duration_ms_max: unless_zero(settings.duration_ms(Key::MaxDuration)),
+        bytes_max: unless_zero(settings.bytes(Key::MaxBytes)),
+        urls_per_host_max: settings.count(Key::MaxPerHost),
+        urls_per_site_max: settings.count(Key::MaxPerSite),
+        body_bytes_max: settings.bytes(Key::MaxBody),
+        errors_max: unless_zero(settings.count(Key::MaxErrors)),
+    }
+}
+
+fn fetch_rules(settings: &Settings) -> FetchRules {
+    let Value::Headers(headers) = settings.value(Key::Headers) else {
+        unreachable!("the registry says which kind it is")
+    };
+    FetchRules {
+        user_agent: user_agent(settings.text(Key::UserAgent), settings.text(Key::Contact)),
+        timeout_ms: settings.duration_ms(Key::Timeout),
+        redirects_max: settings.small_count(Key::MaxRedirects),
+        allow_private: settings.openings().iter().map(ToString::to_string).collect(),
+        headers: headers.clone(),
+    }
+}
+
+fn user_agent(template: &str, contact: &str) -> String {
+    let template = if contact.is_empty() {
+        template.replace(" (+{contact})", "").replace("{contact}", "")
+    } else {
+        template.replace("{contact}", contact)
+    };
+    template.replace("{version}", env!("CARGO_PKG_VERSION"))
+}
+
+fn fairness(word: &str) -> Fairness {
+    match word {
+        "equal" => Fairness::Equal,
+        "weighted" => Fairness::Weighted,
+        _ => Fairness::None,
+    }
+}
+
+fn keep(word: &str) -> Keep {
+    match word {
+        "none" => Keep::None,
+        "text" => Keep::Text,
+        "html" => Keep::Html,
+        _ => Keep::Raw,
+    }
+}
+
+/// When the finished crawl counts as failed.
+pub fn fail_on(settings: &Settings) -> FailOn {
+    let Value::FailOn(fail_on) = settings.value(Key::FailOn) else {
+        unreachable!("the registry says which kind it is")
+    };
+    *fail_on
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Environment, Sources, resolve};
+    use telusur_model::QueryParams;
+
+    fn request(variables: &[(&str, &str)]) -> CrawlRequest {
+        let environment = Environment::of(variables);
+        let settings = resolve(&Sources { environment, ..Sources::default() }).unwrap().settings;
+        CrawlRequest::new(&settings, vec![PageUrl::parse("http://a.org/").unwrap()], None)
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_model() {
+        let request = request(&[]);
+        assert_eq!(request.limits, Limits::default());
+        assert_eq!(request.fetch, FetchRules::default());
+        assert_eq!(request.politeness, Politeness { attempts_max: 4, ..Politeness::default() });
+        assert_eq!(request.keep, Keep::default());
+        assert_eq!(request.scope.kind, ScopeKind::default());
+    }
+
+    #[test]
+    fn every_value_arrives() {
+        let request = request(&[
+            ("TELUSUR_IDENTITY__CONTACT", "https://me.org/bot"),
+            ("TELUSUR_LIMITS__MAX_PAGES", "10k"),
+            ("TELUSUR_LIMITS__MAX_DEPTH", "3"),
+            ("TELUSUR_LIMITS__MAX_DURATION", "1h"),
+            ("TELUSUR_LIMITS__MAX_BYTES", "1GB"),
+            ("TELUSUR_LIMITS__MAX_PER_HOST", "7"),
+            ("TELUSUR_LIMITS__MAX_PER_SITE", "8"),
+            ("TELUSUR_LIMITS__MAX_BODY", "10kB"),
+            ("TELUSUR_LIMITS__MAX_ERRORS", "9"),
+            ("TELUSUR_SCOPE__SCOPE", "prefix"),
+            ("TELUSUR_SCOPE__INCLUDE", "/a /b"),
+            ("TELUSUR_SCOPE__EXCLUDE", "/c"),
+            ("TELUSUR_SCOPE__ALLOW_HOSTS", "CDN.a.org"),
+            ("TELUSUR_SCOPE__EXTRA_HOPS", "1"),
+            ("TELUSUR_SCOPE__QUERY_PARAMS", "drop=a,b"),
+            ("TELUSUR_SCOPE__KEEP_TRACKING", "true"),
+            ("TELUSUR_SCOPE__TOPIC", "Kopi batik"),
+            ("TELUSUR_MANNERS__DELAY", "2s"),
+            ("TELUSUR_MANNERS__PER_HOST", "2"),
+            ("TELUSUR_MANNERS__WORKERS", "5"),
+            ("TELUSUR_MANNERS__RATE", "30/m"),
+            ("TELUSUR_MANNERS__ADAPTIVE", "no"),
+            ("TELUSUR_MANNERS__FAIRNESS", "weighted"),
+            ("TELUSUR_FETCH__TIMEOUT", "5s"),
+            ("TELUSUR_FETCH__RETRIES", "0"),
+            ("TELUSUR_FETCH__MAX_REDIRECTS", "2"),
+            ("TELUSUR_FETCH__ALLOW_PRIVATE", "10.0.0.0/8 localhost:80"),
+            ("TELUSUR_FETCH__HEADERS", "A: b c\nD: e"),
+            ("TELUSUR_STORE__KEEP", "raw"),
+        ]);
+        let version = env!("CARGO_PKG_VERSION");
+        assert_eq!(
+            request.limits,
+            Limits {
+                pages_max: Some(10_000),
+                depth_max: Some(3),
+                duration_ms_max: Some(3_600_000),
+                bytes_max: Some(1_000_000_000),
+                urls_per_host_max: 7,
+                urls_per_site_max: 8,
+                body_bytes_max: 10_000,
+                errors_max: Some(9),
+            }
+        );
+        assert_eq!(
+            request.scope,
+            ScopeRules {
+                kind: ScopeKind::Prefix,
+                include: vec!["/a".into(), "/b".into()],
+                exclude: vec!["/c".into()],
+                allow_hosts: vec!["cdn.a.org".into()],
+                extra_hops: 1,
+                query_params: QueryParams::Drop(vec!["a".into(), "b".into()]),
+            }
+        );
+        assert_eq!(
+            request.politeness,
+            Politeness {
+                delay_ms: 2_000,
+                per_host: 2,
+                workers: 5,
+                rate_per_second: Some(0.5),
+                adaptive: false,
+                fairness: Fairness::Weighted,
+                attempts_max: 1,
+                ..Politeness::default()
+            }
+        );
+        assert_eq!(
+            request.fetch,
+            FetchRules {
+                user_agent: format!("Telusur/{version} (+https://me.org/bot)"),
+                timeout_ms: 5_000,
+                redirects_max: 2,
+                allow_private: vec!["10.0.0.0/8".into(), "localhost:80".into()],
+                headers: vec![("A".into(), "b c".into()), ("D".into(), "e".into())],
+            }
+        );
+        assert_eq!(request.keep, Keep::Raw);
+        assert_eq!(request.topic, ["kopi", "batik"]);
+        assert!(request.keep_tracking);
+    }
+}

@@ -1,0 +1,20 @@
+//! The parts of the program `telusur`: its command line, its settings, and what it says.
+//!
+//! Read in this order: [`cli`] is what can be typed, [`settings`] is where values come from,
+//! [`commands`] carries a command out. Nothing here opens a connection.
+
+pub mod cli;
+pub mod settings;
+pub mod start_urls;
+
+pub mod crawl_request;
+
+pub mod commands;
+
+pub mod lines;
+pub mod logging;
+pub mod message;
+pub mod progress;
+pub mod summary;
+pub mod terminal;
+pub mod units;

@@ -1,0 +1,223 @@
+//! [`Message`]: what a person reads when something cannot be done. One line that says what happened
+//! and what to do, a stable code that `telusur explain` knows, and the exit code.
+
+use std::fmt;
+
+use serde_json::json;
+
+/// Longest piece of foreign text that is repeated in a message. Enough to recognise a URL; a
+/// hostile one can be megabytes.
+const SHOWN_CHARS_MAX: usize = 200;
+
+/// The exit codes of the program, besides 0 for success.
+pub mod exit {
+    /// The command or the configuration is wrong.
+    pub const USAGE: u8 = 2;
+    /// The disk is full, locked or damaged.
+    pub const STORAGE: u8 = 4;
+}
+
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $word:literal, $exit:expr, $title:literal;)+) => {
+        /// The kinds of message. Their words are stable: people search for them.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Code {
+            /// Every code there is.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// The stable word, such as `E0103`.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+
+            /// The exit code that goes with it.
+            pub fn exit(self) -> u8 {
+                match self { $(Self::$variant => $exit,)+ }
+            }
+
+            /// The kind of problem, in a few words.
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)+ }
+            }
+
+            /// What is behind it, and the ways out: the text of `telusur explain`.
+            pub fn explanation(self) -> String {
+                let lines: &[&str] = match self { $(Self::$variant => &[$($doc),+],)+ };
+                lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join("\n")
+            }
+        }
+    };
+}
+
+codes! {
+    /// The command line could not be understood: an unknown command or flag, a missing value, or
+    /// two flags that contradict each other. `telusur COMMAND --help` lists what there is.
+    Usage = "E0101", exit::USAGE, "the command line could not be understood";
+    /// A crawl needs at least one URL to start from. Name it after the command, in a file with
+    /// `--input FILE` (`-` is standard input), in the variable CRAWLER_START_URLS, or as `urls` in
+    /// the section [start] of the configuration.
+    NoStartUrl = "E0102", exit::USAGE, "there is no start URL";
+    /// A start URL begins with http:// or https://. On a terminal a missing scheme is taken to be
+    /// https; in a script Telusur does not guess.
+    NoScheme = "E0103", exit::USAGE, "a URL has no scheme";
+    /// The text is not an address that can be crawled: only http and https URLs of at most 4,096
+    /// bytes are. `telusur inspect url TEXT` shows how a URL is read.
+    BadUrl = "E0104", exit::USAGE, "not a URL that can be crawled";
+    /// Telusur asks public addresses only, so that a page on the web cannot make it reach into your
+    /// network. `--allow-private` opens a range, an address or one HOST:PORT for one crawl.
+    PrivateAddress = "E0105", exit::USAGE, "not a public address";
+    /// The value of a flag has the wrong form. Durations are written 500ms, 2s, 10m, 1h30m; sizes
+    /// 10kB, 1MiB; counts 1000, 1_000, 10k, 1m.
+    FlagValue = "E0106", exit::USAGE, "the value of a flag is wrong";
+    /// The value of an environment variable, real or from the file .env, has the wrong form.
+    /// CRAWL_DELAY_MS, CRAWLER_MAX_THREADS and CRAWLER_DURATION_SECONDS are whole numbers; variables
+    /// that begin with TELUSUR_ are written like the key of the configuration that they set.
+    EnvironmentValue = "E0107", exit::USAGE, "the value of an environment variable is wrong";
+    /// A value in a configuration file has the wrong type or form. `telusur config init` writes a
+    /// file with every key and its default.
+    ConfigValue = "E0108", exit::USAGE, "a value in a configuration file is wrong";
+    /// A configuration file has a key or a section that does not exist. Nothing is ignored silently:
+    /// a misspelt limit would be no limit. `telusur config show` lists every key.
+    UnknownKey = "E0109", exit::USAGE, "unknown key in a configuration file";
+    /// A configuration file or .env could not be read: it is missing, not a regular file, larger
+    /// than 1 MiB, or not UTF-8. `--no-config` goes on without any.
+    ConfigFile = "E0110", exit::USAGE, "a configuration file cannot be read";
+    /// A configuration file is not valid TOML.
+    ConfigSyntax = "E0111", exit::USAGE, "a configuration file is not valid TOML";
+    /// A line of .env is not `NAME=value`. Values may stand in single or double quotes, `export` may
+    /// stand in front, and a comment begins with #.
+    DotEnvSyntax = "E0112", exit::USAGE, "a line of .env cannot be understood";
+    /// A list of start URLs could not be read. It holds one URL per line; empty lines and lines that
+    /// begin with # are skipped.
+    StartList = "E0113", exit::USAGE, "a list of start URLs cannot be read";
+    /// A list of start URLs is longer than one crawl takes. Split it and start several crawls.
+    TooManyStartUrls = "E0114", exit::USAGE, "too many start URLs";
+    /// A file that would be written exists already. Nothing is overwritten unless `-O` says so.
+    FileExists = "E0115", exit::USAGE, "the output file exists";
+    /// There is no such code or reason. Codes look like E0103; reasons are the words that
+    /// `telusur show` prints, such as timeout_connect.
+    UnknownCode = "E0116", exit::USAGE, "unknown code";
+    /// A line of the input is not the JSON object that the command expects.
+    BadJsonLine = "E0117", exit::USAGE, "a line is not the expected JSON";
+    /// The log file could not be opened.
+    LogFile = "E0118", exit::USAGE, "the log file cannot be opened";
+    /// A result could not be written, most often because the disk is full.
+    Output = "E0401", exit::STORAGE, "the output could not be written";
+}
+
+impl Code {
+    /// The code with this word, in any case.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.word().eq_ignore_ascii_case(word))
+    }
+}
+
+/// Why a command could not be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its kind.
+    pub code: Code,
+    /// What happened, without a full stop.
+    pub what: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+}
+
+impl Message {
+    /// A message without advice.
+    pub fn new(code: Code, what: impl Into<String>) -> Self {
+        Self { code, what: what.into(), hint: None }
+    }
+
+    /// The same message with advice.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The machine's form, after RFC 9457.
+    pub fn json(&self) -> serde_json::Value {
+        json!({
+            "type": format!("urn:telusur:error:{}", self.code.word()),
+            "code": self.code.word(),
+            "title": self.code.title(),
+            "detail": self.what,
+            "hint": self.hint,
+            "exit_code": self.code.exit(),
+        })
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&printable(&self.what))?;
+        match &self.hint {
+            Some(hint) => write!(f, ". {}", printable(hint)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Foreign text for people: harmless on a terminal, and not longer than a message bears.
+pub fn shown(text: &str) -> String {
+    let mut shown = printable(text);
+    if let Some((end, _)) = shown.char_indices().nth(SHOWN_CHARS_MAX) {
+        shown.truncate(end);
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// The text with everything replaced that could command a terminal or reorder what is read.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if is_treacherous(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+fn is_treacherous(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{061C}' | '\u{200E}' | '\u{200F}' // marks that turn the direction
+            | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' // embeddings, overrides, isolates
+            | '\u{2028}' | '\u{2029}' // line breaks that are no control characters
+            | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}') // invisible
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_explained() {
+        let mut words: Vec<_> = Code::ALL.iter().map(|code| code.word()).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Code::ALL.len());
+        for &code in Code::ALL {
+            assert_eq!(Code::from_word(&code.word().to_lowercase()), Some(code));
+            assert!(code.explanation().ends_with('.'), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let message = Message::new(Code::NoScheme, "\"a\nb\" has no scheme").hint("Say https");
+        assert_eq!(message.to_string(), "\"a\u{fffd}b\" has no scheme. Say https");
+        assert_eq!(message.json()["exit_code"], 2);
+        assert_eq!(message.json()["code"], "E0103");
+    }
+
+    #[test]
+    fn terminals_are_not_commanded() {
+        for text in ["\x1b[2J", "\u{9b}31m", "\r", "\x07", "\u{202e}gpj.exe", "\u{2066}", "\u{7f}"]
+        {
+            assert!(!shown(text).contains(is_treacherous), "{text:?}");
+        }
+        assert_eq!(shown("plain ü 日本 🦀"), "plain ü 日本 🦀");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(shown(&"ü".repeat(1_000_000)).chars().count(), SHOWN_CHARS_MAX + 3);
+    }
+}

@@ -1,0 +1,96 @@
+//! [`ProgressDisplay`]: what is seen of a running crawl on standard error. On a terminal two lines
+//! are drawn over again; elsewhere a plain line is written now and then.
+
+mod picture;
+
+use std::io::{self, Write};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use telusur_model::{Moment, Progress};
+
+use crate::terminal::Terminal;
+
+pub use picture::{Picture, plain_line};
+
+/// Least time between two drawings: more than ten in a second only flicker.
+const REDRAW_MS: u64 = 100;
+/// Time between two plain lines: a log of a day stays below ten thousand lines.
+const PLAIN_LINE_MS: u64 = 10_000;
+
+/// Shows a running crawl.
+pub struct ProgressDisplay {
+    form: Form,
+    pages_max: Option<u64>,
+    shown_at: Option<Moment>,
+}
+
+enum Form {
+    Hidden,
+    Plain(Box<dyn Write + Send>),
+    Live { bar: ProgressBar, terminal: Terminal, ticks: usize },
+}
+
+impl ProgressDisplay {
+    /// A display on standard error, or none if it is not wanted.
+    pub fn new(terminal: Terminal, pages_max: Option<u64>, is_wanted: bool) -> Self {
+        let form = match (is_wanted, terminal.is_live) {
+            (false, _) => Form::Hidden,
+            (true, false) => Form::Plain(Box::new(io::stderr())),
+            (true, true) => live(ProgressDrawTarget::stderr(), terminal),
+        };
+        Self { form, pages_max, shown_at: None }
+    }
+
+    /// Shows the crawl as it is now, unless it was shown a moment ago.
+    pub fn update(&mut self, progress: &Progress, now: Moment) {
+        let pause_ms = match self.form {
+            Form::Hidden => return,
+            Form::Plain(_) => PLAIN_LINE_MS,
+            Form::Live { .. } => REDRAW_MS,
+        };
+        match self.shown_at {
+            Some(shown_at) if now.ms_since(shown_at) < pause_ms => return,
+            // The first plain line comes after the first pause: before it there is nothing to tell.
+            None if pause_ms == PLAIN_LINE_MS => return self.shown_at = Some(now),
+            _ => self.shown_at = Some(now),
+        }
+        match &mut self.form {
+            Form::Hidden => {}
+            Form::Plain(output) => {
+                // If nobody can see it, nothing can be done about it.
+                let _ = writeln!(output, "{}", plain_line(progress, self.pages_max));
+            }
+            Form::Live { bar, terminal, ticks } => {
+                *ticks += 1;
+                let picture = Picture { progress, pages_max: self.pages_max, ticks: *ticks };
+                bar.set_message(picture.lines(terminal.columns, terminal.is_unicode).join("\n"));
+            }
+        }
+    }
+
+    /// Writes a line above the display, so that the two do not mix.
+    pub fn above(&self, line: &str) {
+        match &self.form {
+            Form::Live { bar, .. } => bar.println(line),
+            Form::Hidden | Form::Plain(_) => {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+    }
+
+    /// Takes the display away; the summary stands in its place.
+    pub fn finish(self) {
+        if let Form::Live { bar, .. } = self.form {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn live(target: ProgressDrawTarget, terminal: Terminal) -> Form {
+    let style = ProgressStyle::with_template("{msg}").expect("a template without options");
+    let bar = ProgressBar::with_draw_target(None, target).with_style(style);
+    Form::Live { bar, terminal, ticks: 0 }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! A crawl in a line or two: pure text, fitted to a width.
+
+use std::iter;
+
+use telusur_model::Progress;
+
+use crate::message::shown;
+use crate::units::{show_count, show_duration_ms, show_size};
+
+/// Narrower than this, one line must do.
+const TWO_LINES_COLUMNS_MIN: usize = 60;
+/// Width of the bar.
+const BAR_COLUMNS: usize = 18;
+/// Sites named in the second line.
+const SITES_SHOWN_MAX: usize = 4;
+/// Statuses named in the second line.
+const STATUSES_SHOWN_MAX: usize = 6;
+
+/// A crawl at one moment, to be drawn.
+pub struct Picture<'a> {
+    /// The crawl.
+    pub progress: &'a Progress,
+    /// Its page limit.
+    pub pages_max: Option<u64>,
+    /// Drawings so far: turns the spinner.
+    pub ticks: usize,
+}
+
+impl Picture<'_> {
+    /// The lines, none wider than `columns`.
+    pub fn lines(&self, columns: usize, is_unicode: bool) -> Vec<String> {
+        // A line that fills the last column makes many terminals wrap.
+        let columns = columns.saturating_sub(1);
+        if columns < TWO_LINES_COLUMNS_MIN {
+            let spinner = spinner(self.ticks, is_unicode);
+            let line = format!("{spinner} {}", plain_line(self.progress, self.pages_max));
+            return vec![line.chars().take(columns).collect()];
+        }
+        vec![self.numbers(columns, is_unicode), self.shares(columns, is_unicode)]
+    }
+
+    fn numbers(&self, columns: usize, is_unicode: bool) -> String {
+        let stats = &self.progress.stats;
+        let done = match self.pages_max {
+            None => format!("{} pages", show_count(stats.pages)),
+            Some(max) => {
+                let percent = stats.pages * 100 / max.max(1);
+                let bar = bar(stats.pages, max, is_unicode);
+                format!("{} / {}  {bar}  {percent}%", show_count(stats.pages), show_count(max))
+            }
+        };
+        let line = format!("  {} {done}", spinner(self.ticks, is_unicode));
+        let eta = self.progress.eta_s.map(|s| format!("eta {}", show_duration_ms(s * 1_000)));
+        let rest = [
+            Some(format!("{:.1}/s", self.progress.pages_per_second)),
+            Some(format!("queue {}", show_count(stats.queued))),
+            Some(format!("err {}", show_count(stats.errors()))),
+            Some(show_size(stats.wire_bytes)),
+            eta,
+        ];
+        fit(line, rest.into_iter().flatten(), "   ", columns)
+    }
+
+    fn shares(&self, columns: usize, is_unicode: bool) -> String {
+        let statuses = self.progress.stats.statuses.iter().take(STATUSES_SHOWN_MAX);
+        let statuses = statuses.map(|(status, count)| format!("{status}:{count}"));
+        let statuses = fit(String::new(), statuses, "  ", columns / 2);
+        let dot = if is_unicode { " · " } else { " | " };
+        let sites = self.progress.sites.iter().take(SITES_SHOWN_MAX);
+        let sites = sites.map(|site| format!("{} {}", shown(&site.site), show_count(site.pages)));
+        let sites = fit(String::new(), sites, dot, columns - 4 - 2 - statuses.len());
+        let gap = columns - 4 - sites.chars().count() - statuses.len();
+        format!("    {sites}{}{statuses}", " ".repeat(gap)).trim_end().to_owned()
+    }
+}
+
+/// One line without any escape: `1240/5000 pages 21.4/s queue=2034 err=21`.
+pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
+    let stats = &progress.stats;
+    let limit = pages_max.map(|max| format!("/{max}")).unwrap_or_default();
+    format!(
+        "{}{limit} pages {:.1}/s queue={} err={}",
+        stats.pages,
+        progress.pages_per_second,
+        stats.queued,
+        stats.errors()
+    )
+}
+
+/// Adds as many parts to a line as fit.
+fn fit(
+    start: String,
+    parts: impl Iterator<Item = String>,
+    between: &str,
+    columns: usize,
+) -> String {
+    let mut line = start;
+    for part in parts {
+        let gap = if line.is_empty() { "" } else { between };
+        if (line.chars().count() + gap.chars().count() + part.chars().count()) > columns {
+            break;
+        }
+        line.push_str(gap);
+        line.push_str(&part);
+    }
+    line.chars().take(columns).collect()
+}
+
+fn spinner(ticks: usize, is_unicode: bool) -> char {
+    let turns: &[char] = if is_unicode {
+        &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
+    } else {
+        &['|', '/', '-', '\\']
+    };
+    turns[ticks % turns.len()]
+}
+
+fn bar(done: u64, max: u64, is_unicode: bool) -> String {
+    let columns = BAR_COLUMNS as u64;
+    let eighths = done.min(max) * columns * 8 / max.max(1);
+    let full = usize::try_from(eighths / 8).expect("at most the width");
+    let (block, empty) = if is_unicode { ('█', '░') } else { ('#', '.') };
+    let part = match eighths % 8 {
+        part if part > 0 && is_unicode => {
+            char::from_u32(0x2590 - u32::try_from(part).expect("below eight"))
+        }
+        _ => None,
+    };
+    let filled = iter::repeat_n(block, full).chain(part);
+    filled.chain(iter::repeat(empty)).take(BAR_COLUMNS).collect()
+}

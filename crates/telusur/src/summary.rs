@@ -1,0 +1,259 @@
+//! [`Summary`]: what is said when a crawl ends: why, how much, how evenly, at what cost, and what
+//! can be done next.
+
+use std::fmt::Write as _;
+
+use serde_json::json;
+use telusur_model::{CrawlState, FinishReason, Progress};
+
+use crate::message::shown;
+use crate::units::{show_count, show_duration_ms, show_size};
+
+/// Sites that are named; the others are counted.
+const SITES_SHOWN_MAX: usize = 8;
+
+/// A crawl at its end, or where it was left.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a> {
+    /// Its last picture.
+    pub progress: &'a Progress,
+    /// What it took from this machine.
+    pub cost: Cost,
+}
+
+/// What a process took from the machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cost {
+    /// Processor time of all threads.
+    pub cpu_seconds: f64,
+    /// Most memory ever held, where the system tells.
+    pub memory_bytes_peak: Option<u64>,
+}
+
+impl Cost {
+    /// What this process has taken so far.
+    pub fn of_process() -> Self {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
+        let cpu_seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Self { cpu_seconds, memory_bytes_peak: peak_of_status(&status) }
+    }
+}
+
+/// The line `VmHWM:   41212 kB` of Linux.
+fn peak_of_status(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+impl Summary<'_> {
+    /// The summary for people.
+    pub fn text(&self, is_unicode: bool) -> String {
+        let mut text = format!("  {}\n", self.headline(is_unicode));
+        let dot = if is_unicode { " · " } else { " | " };
+        let mut row = |name: &str, parts: Vec<String>| {
+            if !parts.is_empty() {
+                writeln!(text, "    {name:<9} {}", parts.join(dot)).expect("a string takes all");
+            }
+        };
+        let stats = &self.progress.stats;
+        row("Sites", self.sites());
+        row("Status", counts(&stats.statuses));
+        row("Failed", counts(&stats.failures));
+        row("Skipped", counts(&stats.skips));
+        row("Machine", vec![self.cost_line()]);
+        for (name, command) in self.next_steps() {
+            row(name, vec![command]);
+        }
+        text
+    }
+
+    /// The summary for machines.
+    pub fn json(&self) -> serde_json::Value {
+        let progress = self.progress;
+        let finish_reason = match progress.state {
+            CrawlState::Finished { why } => Some(why),
+            CrawlState::Running | CrawlState::Paused { .. } => None,
+        };
+        json!({
+            "crawl": progress.crawl.to_string(),
+            "state": progress.state.word(),
+            "finish_reason": finish_reason,
+            "duration_ms": progress.stats.active_ms,
+            "errors": progress.stats.errors(),
+            "stats": progress.stats,
+            "sites": progress.sites,
+            "sites_total": progress.sites_total,
+            "fairness_index": progress.fairness_index,
+            "cpu_seconds": self.cost.cpu_seconds,
+            "memory_bytes_peak": self.cost.memory_bytes_peak,
+        })
+    }
+
+    fn headline(&self, is_unicode: bool) -> String {
+        let stats = &self.progress.stats;
+        let (good, bad, still) = if is_unicode { ("✓", "✗", "■") } else { ("*", "x", "=") };
+        let (mark, verb, why) = match self.progress.state {
+            CrawlState::Finished { why: FinishReason::Stopped } => (still, "Stopped after", None),
+            CrawlState::Finished { why: why @ FinishReason::NoStart } => {
+                (bad, "Failed after", Some(why.phrase()))
+            }
+            CrawlState::Finished { why } => (good, "Done in", Some(why.phrase())),
+            CrawlState::Paused { .. } => (still, "Paused after", None),
+            CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),
+        };
+        let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        format!(
+            "{mark} {verb} {}: {} pages{why}, {} errors, {}",
+            show_duration_ms(stats.active_ms),
+            show_count(stats.pages),
+            show_count(stats.errors()),
+            show_size(stats.wire_bytes),
+        )
+    }
+
+    fn sites(&self) -> Vec<String> {
+        let all = self.progress.stats.pages.max(1);
+        let share = |pages: u64| pages.saturating_mul(100) / all;
+        let named = self.progress.sites.iter().take(SITES_SHOWN_MAX);
+        let mut parts: Vec<String> = named
+            .map(|site| {
+                let pages = show_count(site.pages);
+                format!("{} {pages} ({}%)", shown(&site.site), share(site.pages))
+            })
+            .collect();
+        let others = self.progress.sites_total.saturating_sub(parts.len() as u64);
+        if others > 0 {
+            parts.push(format!("{} more", show_count(others)));
+        }
+        if self.progress.sites_total > 1 {
+            parts.push(format!("fairness {:.2}", self.progress.fairness_index));
+        }
+        parts
+    }
+
+    fn cost_line(&self) -> String {
+        let memory = self.cost.memory_bytes_peak.map(show_size);
+        let memory = memory.map(|size| format!(", peak memory {size}")).unwrap_or_default();
+        format!("CPU {:.1}s{memory}", self.cost.cpu_seconds)
+    }
+
+    fn next_steps(&self) -> Vec<(&'static str, String)> {
+        let crawl = self.progress.crawl;
+        let mut steps = Vec::new();
+        if self.progress.stats.errors() > 0 {
+            steps.push(("Errors", format!("telusur show {crawl} --errors")));
+        }
+        if self.progress.stats.pages > 0 {
+            steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
+        }
+        if !matches!(self.progress.state, CrawlState::Finished { .. }) {
+            steps.push(("Resume", format!("telusur resume {crawl}")));
+        }
+        steps
+    }
+}
+
+/// The entries of a table of counters, the largest first.
+fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> Vec<String> {
+    let mut rows: Vec<(&K, u64)> = table.iter().map(|(key, count)| (key, *count)).collect();
+    rows.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    rows.iter().map(|(key, count)| format!("{} {}", key.to_string(), show_count(*count))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use telusur_model::{CrawlNo, CrawlStats, PauseReason, Reason, SiteShare};
+
+    fn progress(state: CrawlState) -> Progress {
+        let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };
+        Progress {
+            crawl: CrawlNo(7),
+            state,
+            stats: CrawlStats {
+                pages: 5_000,
+                ok: 4_963,
+                failed: 4,
+                wire_bytes: 193_000_000,
+                active_ms: 234_000,
+                statuses: [(200, 4_963), (404, 37)].into(),
+                failures: [(Reason::TimeoutConnect, 3), (Reason::DnsError, 1)].into(),
+                skips: [(Reason::OutOfScope, 310)].into(),
+                ..CrawlStats::default()
+            },
+            in_flight: 0,
+            pages_per_second: 0.0,
+            eta_s: None,
+            sites: vec![site("kompas.com", 2_500), site("detik.com", 2_400)],
+            sites_total: 3,
+            fairness_index: 0.974,
+        }
+    }
+
+    const COST: Cost = Cost { cpu_seconds: 3.21, memory_bytes_peak: Some(41_000_000) };
+
+    #[test]
+    fn a_finished_crawl() {
+        let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
+        let text = Summary { progress: &progress, cost: COST }.text(true);
+        assert_eq!(
+            text,
+            "  ✓ Done in 3m54s: 5,000 pages (page limit reached), 41 errors, 193 MB
+    Sites     kompas.com 2,500 (50%) · detik.com 2,400 (48%) · 1 more · fairness 0.97
+    Status    200 4,963 · 404 37
+    Failed    timeout_connect 3 · dns_error 1
+    Skipped   out_of_scope 310
+    Machine   CPU 3.2s, peak memory 41 MB
+    Errors    telusur show crawl_7 --errors
+    Export    telusur export crawl_7 -o crawl_7.jsonl
+"
+        );
+    }
+
+    #[test]
+    fn an_unfinished_crawl_says_how_to_go_on() {
+        for state in [CrawlState::Running, CrawlState::Paused { why: PauseReason::Asked }] {
+            let progress = progress(state);
+            let text = Summary { progress: &progress, cost: COST }.text(false);
+            assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
+            assert!(text.is_ascii());
+        }
+    }
+
+    #[test]
+    fn an_empty_crawl_is_shown_too() {
+        let mut progress = progress(CrawlState::Finished { why: FinishReason::NoStart });
+        progress.stats = CrawlStats { failed: 1, ..CrawlStats::default() };
+        progress.sites.clear();
+        progress.sites_total = 0;
+        let text = Summary { progress: &progress, cost: COST }.text(true);
+        assert!(
+            text.starts_with(
+                "  ✗ Failed after 0.0s: 0 pages (no start URL could be fetched), 1 errors, 0 B\n"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("Sites") && !text.contains("Export"), "{text}");
+    }
+
+    #[test]
+    fn machines_get_everything() {
+        let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
+        let json = Summary { progress: &progress, cost: COST }.json();
+        assert_eq!(json["crawl"], "crawl_7");
+        assert_eq!(json["finish_reason"], "max_pages");
+        assert_eq!(json["stats"]["failures"]["dns_error"], 1);
+        assert_eq!(json["stats"]["statuses"]["404"], 37);
+        assert_eq!(json["memory_bytes_peak"], 41_000_000);
+    }
+
+    #[test]
+    fn the_process_has_a_cost() {
+        assert_eq!(peak_of_status("VmPeak:\t 9 kB\nVmHWM:\t   41212 kB\n"), Some(41_212 * 1024));
+        assert_eq!(peak_of_status("VmHWM: many kB"), None);
+        assert!(Cost::of_process().cpu_seconds >= 0.0);
+    }
+}
