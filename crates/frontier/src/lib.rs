@@ -1,1 +1,32 @@
-//! frontier
+//! What is fetched next, and when: politeness, fairness, retries.
+//!
+//! [`Frontier`] is a pure state machine. Events go in (a URL was discovered, a visit finished),
+//! decisions come out ([`Next`]). It is told the time and never reads a clock, draws no random
+//! numbers, does no I/O and never sleeps, so hours of crawling run in a test in seconds.
+//!
+//! Only the heads of the queues live in memory; the rest stays in the store and is asked for with
+//! [`Next::NeedUrls`]. A decision costs O(log hosts), memory is O(hosts), whatever the number of
+//! URLs.
+//!
+//! Read in the order of the modules: `frontier` takes the events, `schedule` makes the decisions,
+//! `standing` says for one host whether it may be asked. The others are their parts.
+
+mod decision;
+mod frontier;
+mod schedule;
+mod standing;
+
+mod crawl;
+mod head;
+mod line;
+
+mod gate;
+mod host;
+mod pace;
+mod retry;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::decision::{CrawlStart, Disposition, HostStart, Next, Region};
+pub use crate::frontier::Frontier;

@@ -1,0 +1,414 @@
+//! What belongs to one crawl: its queues, one per host, and the service its sites had. It knows
+//! nothing of gates and delays.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use telusur_model::{CrawlNo, Fairness, FinishReason, Moment, Politeness, QueuePlace, Site, Visit};
+
+use crate::decision::{CrawlStart, Region};
+use crate::head::{Head, Waiting};
+use crate::host::HostId;
+use crate::line::Line;
+use crate::standing::Standing;
+
+/// A site's number in its crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SiteId(u32);
+
+/// Visits that are held in memory for one crawl, over all its hosts: about 30 MB.
+const HEADS_TOTAL: usize = 65_536;
+/// Visits held for one host and region, if the hosts are so many that [`HEADS_TOTAL`] is short.
+const HEAD_MIN: usize = 8;
+/// Visits that a site may lead before it waits, whatever the service so far.
+const LEAD_MIN: u64 = 8;
+/// Visits in a row that brought no page (redirects, retries) and are not counted as service. With
+/// no bound a site of ten thousand redirects would go first, and hold up all others, until its end.
+const FRUITLESS_MAX: u32 = 8;
+const US_PER_MS: u64 = 1000;
+
+/// A crawl that runs.
+#[derive(Clone, Debug)]
+pub(crate) struct CrawlState {
+    pub(crate) no: CrawlNo,
+    pub(crate) politeness: Politeness,
+    pub(crate) pages_max: Option<u64>,
+    pages_done: u64,
+    quiet_until: Moment,
+    pub(crate) paused: bool,
+    /// The end has been announced.
+    pub(crate) told: bool,
+    head_max: usize,
+
+    pub(crate) queues: BTreeMap<HostId, HostQueue>,
+    pub(crate) sites: Vec<SiteState>,
+    site_ids: BTreeMap<Site, SiteId>,
+    /// Hosts that may be asked now.
+    pub(crate) ready: Line,
+    /// Sites that others wait for, by service.
+    holding: BTreeSet<(u64, SiteId)>,
+    /// Hosts that could be asked if their address were known, in the order of tickets.
+    pub(crate) unresolved: BTreeSet<(u64, HostId)>,
+    /// Heads that want a read.
+    pub(crate) reads_wanted: VecDeque<(HostId, Region)>,
+    /// Reads of the store under way.
+    pub(crate) reads: usize,
+
+    /// Visits handed out that have not ended.
+    pub(crate) in_flight: u64,
+    /// Visits handed out that are not committed: each may still become a page.
+    pub(crate) outstanding: u64,
+    /// Queues that hold anything, in memory or in the store.
+    pub(crate) queues_busy: usize,
+    /// Service so far, among all crawls.
+    pub(crate) service: u64,
+    /// Service at which sites were served lately.
+    level: u64,
+    /// The next visit may start then, by the crawl's rate. In microseconds, because a rate is
+    /// rarely a whole number of milliseconds.
+    rate_next_us: u64,
+}
+
+/// A site within a crawl.
+#[derive(Clone, Debug)]
+pub(crate) struct SiteState {
+    pub(crate) site: Site,
+    /// Pages stored.
+    pub(crate) pages: u64,
+    /// Service for comparing: visits handed out, and a start that makes up for coming late.
+    pub(crate) served: u64,
+    /// Its queues that are able to be served soon.
+    queues_holding: u32,
+    /// Visits in a row whose service was given back.
+    fruitless: u32,
+}
+
+/// A host's queue within a crawl.
+#[derive(Clone, Debug)]
+pub(crate) struct HostQueue {
+    pub(crate) site: SiteId,
+    pub(crate) fresh: Head,
+    pub(crate) later: Head,
+    /// Handed out and not committed; `true` while in flight.
+    outstanding: BTreeMap<QueuePlace, (Moment, bool)>,
+    /// The same by age.
+    outstanding_by_age: BTreeSet<(Moment, QueuePlace)>,
+    pub(crate) standing: Standing,
+}
+
+impl HostQueue {
+    pub(crate) fn head(&mut self, region: Region) -> &mut Head {
+        match region {
+            Region::Fresh => &mut self.fresh,
+            Region::Later => &mut self.later,
+        }
+    }
+
+    /// The visit that would be handed out: a retry that is due goes before fresh ones.
+    pub(crate) fn first(&self, now: Moment) -> Option<&Waiting> {
+        let due = self.later.first().filter(|first| first.due.is_none_or(|due| due <= now));
+        due.or_else(|| self.fresh.first())
+    }
+
+    pub(crate) fn hand_out(&mut self, now: Moment) -> Option<Visit> {
+        let region = Region::of(self.first(now)?.visit.place.lane);
+        let visit = self.head(region).take_first()?;
+        self.outstanding.insert(visit.place, (now, true));
+        self.outstanding_by_age.insert((now, visit.place));
+        Some(visit)
+    }
+
+    /// The fetch ended. False if it was not under way.
+    pub(crate) fn end_flight(&mut self, place: QueuePlace) -> bool {
+        self.outstanding
+            .get_mut(&place)
+            .is_some_and(|(_, in_flight)| std::mem::replace(in_flight, false))
+    }
+
+    /// The store has removed the row. Says whether the visit was outstanding, and in flight.
+    pub(crate) fn commit(&mut self, place: QueuePlace) -> (bool, bool) {
+        self.head(Region::of(place.lane)).committed(place);
+        let Some((handed_at, in_flight)) = self.outstanding.remove(&place) else {
+            return (false, false);
+        };
+        self.outstanding_by_age.remove(&(handed_at, place));
+        (true, in_flight)
+    }
+
+    pub(crate) fn discovered(&mut self, waiting: Waiting, max: usize) {
+        let place = waiting.visit.place;
+        // A read may have brought it before the event that announces it.
+        if !self.outstanding.contains_key(&place) {
+            self.head(Region::of(place.lane)).discovered(waiting, max);
+        }
+    }
+
+    pub(crate) fn refill(
+        &mut self,
+        region: Region,
+        answer: Vec<Waiting>,
+        exhausted: bool,
+        max: usize,
+    ) -> bool {
+        let outstanding = &self.outstanding;
+        let head = match region {
+            Region::Fresh => &mut self.fresh,
+            Region::Later => &mut self.later,
+        };
+        head.refill(answer, exhausted, max, |place| outstanding.contains_key(place))
+    }
+
+    pub(crate) fn oldest_outstanding(&self) -> Option<Moment> {
+        self.outstanding_by_age.first().map(|&(handed_at, _)| handed_at)
+    }
+
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.fresh.is_drained() || !self.later.is_drained()
+    }
+}
+
+impl CrawlState {
+    pub(crate) fn new(start: &CrawlStart, head_max: usize) -> Self {
+        Self {
+            no: start.crawl,
+            politeness: start.politeness.clone(),
+            pages_max: start.pages_max,
+            pages_done: start.pages_done,
+            quiet_until: start.quiet_until,
+            paused: false,
+            told: false,
+            head_max,
+            queues: BTreeMap::new(),
+            sites: Vec::new(),
+            site_ids: BTreeMap::new(),
+            ready: Line::default(),
+            holding: BTreeSet::new(),
+            unresolved: BTreeSet::new(),
+            reads_wanted: VecDeque::new(),
+            reads: 0,
+            in_flight: 0,
+            outstanding: 0,
+            queues_busy: 0,
+            service: 0,
+            level: 0,
+            rate_next_us: 0,
+        }
+    }
+
+    /// Visits held in memory for one host and region.
+    pub(crate) fn head_max(&self) -> usize {
+        (HEADS_TOTAL / self.queues.len().max(1)).max(HEAD_MIN).min(self.head_max)
+    }
+
+    pub(crate) fn queue(&self, host: HostId) -> &HostQueue {
+        self.queues.get(&host).expect("asked only for hosts of this crawl")
+    }
+
+    pub(crate) fn queue_mut(&mut self, host: HostId) -> &mut HostQueue {
+        self.queues.get_mut(&host).expect("asked only for hosts of this crawl")
+    }
+
+    /// Opens a queue for a host. `more`: the store may hold URLs of it.
+    pub(crate) fn open_queue(&mut self, host: HostId, site: Site, more: bool) -> SiteId {
+        let site = self.site_id(site);
+        let queue = HostQueue {
+            site,
+            fresh: Head::new(more),
+            later: Head::new(more),
+            outstanding: BTreeMap::new(),
+            outstanding_by_age: BTreeSet::new(),
+            standing: Standing::default(),
+        };
+        self.queues.insert(host, queue);
+        site
+    }
+
+    fn site_id(&mut self, site: Site) -> SiteId {
+        if let Some(&id) = self.site_ids.get(&site) {
+            return id;
+        }
+        let id = SiteId(u32::try_from(self.sites.len()).expect("fewer sites than hosts"));
+        // A site that is met late is owed nothing for the time before.
+        let served = self.least_service();
+        self.site_ids.insert(site.clone(), id);
+        self.sites.push(SiteState { site, pages: 0, served, queues_holding: 0, fruitless: 0 });
+        id
+    }
+
+    pub(crate) fn site(&self, site: SiteId) -> &SiteState {
+        &self.sites[site.index()]
+    }
+
+    /// Adds pages of an earlier run.
+    pub(crate) fn credit_pages(&mut self, site: SiteId, pages: u64) {
+        let state = &mut self.sites[site.index()];
+        state.pages += pages;
+        state.served = state.pages;
+    }
+
+    /// Brings sites that are far behind the middle of an earlier run up to it: they were late or
+    /// slow then, and the others must not wait until that is made good.
+    pub(crate) fn forgive_lags(&mut self) {
+        let mut served: Vec<u64> = self.sites.iter().map(|site| site.served).collect();
+        let middle = served.len() / 2;
+        if served.is_empty() {
+            return;
+        }
+        let (_, &mut median, _) = served.select_nth_unstable(middle);
+        for site in &mut self.sites {
+            site.served = site.served.max(median.saturating_sub(lead_max(median)));
+        }
+    }
+
+    // ---- service ----
+
+    /// What a site's place among others goes by.
+    pub(crate) fn rank(&self, site: SiteId) -> u64 {
+        match self.politeness.fairness {
+            Fairness::None => 0,
+            Fairness::Weighted | Fairness::Equal => self.site(site).served,
+        }
+    }
+
+    /// The least service among the sites that count now.
+    fn least_service(&self) -> u64 {
+        let holding = self.holding.first().map(|&(served, _)| served);
+        let ready = || self.ready.first().map(|first| self.site(first.site).served);
+        holding.or_else(ready).unwrap_or(self.level)
+    }
+
+    /// Whether the site that is first in line must wait for a less served one. All others in line
+    /// had more service than the first.
+    pub(crate) fn is_held_back(&self) -> bool {
+        if self.politeness.fairness != Fairness::Equal {
+            return false;
+        }
+        let (Some(first), Some(&(least, _))) = (self.ready.first(), self.holding.first()) else {
+            return false;
+        };
+        first.rank >= least.saturating_add(lead_max(least))
+    }
+
+    /// Counts a visit that is handed out.
+    pub(crate) fn serve(&mut self, site: SiteId, now: Moment) {
+        let served = self.site(site).served;
+        self.level = self.level.max(served);
+        self.set_served(site, served + 1);
+        self.in_flight += 1;
+        self.outstanding += 1;
+        if let Some(spacing_us) = self.rate_spacing_us() {
+            // Time comes in whole milliseconds; what a visit started late by up to one of them is
+            // not added to the next.
+            let now_us = now.0.saturating_mul(US_PER_MS);
+            let due_us = self.rate_next_us.max(now_us.saturating_sub(US_PER_MS));
+            self.rate_next_us = due_us.saturating_add(spacing_us);
+        }
+    }
+
+    /// Takes back the service of a visit that brought nothing.
+    pub(crate) fn give_back(&mut self, site: SiteId) {
+        let state = &mut self.sites[site.index()];
+        if state.fruitless < FRUITLESS_MAX {
+            state.fruitless += 1;
+            let served = state.served.saturating_sub(1);
+            self.set_served(site, served);
+        }
+    }
+
+    /// A visit brought what it was sent for.
+    pub(crate) fn bore_fruit(&mut self, site: SiteId) {
+        self.sites[site.index()].fruitless = 0;
+    }
+
+    fn set_served(&mut self, site: SiteId, served: u64) {
+        let state = &mut self.sites[site.index()];
+        let before = std::mem::replace(&mut state.served, served);
+        if state.queues_holding > 0 {
+            self.holding.remove(&(before, site));
+            self.holding.insert((served, site));
+        }
+        let rank = self.rank(site);
+        self.ready.set_rank(site, rank);
+    }
+
+    /// One more queue of the site is able to be served soon.
+    pub(crate) fn begin_holding(&mut self, site: SiteId) {
+        if self.site(site).queues_holding == 0 {
+            // What it missed while it could not be served is forgiven, down to the lead that
+            // others may have anyway: else they would stand still until it has caught up.
+            let least = self.least_service();
+            let served = self.site(site).served.max(least.saturating_sub(lead_max(least)));
+            self.set_served(site, served);
+            self.holding.insert((served, site));
+        }
+        self.sites[site.index()].queues_holding += 1;
+    }
+
+    /// One queue less.
+    pub(crate) fn end_holding(&mut self, site: SiteId) {
+        let state = &mut self.sites[site.index()];
+        state.queues_holding -= 1;
+        if state.queues_holding == 0 {
+            self.holding.remove(&(state.served, site));
+        }
+    }
+
+    // ---- limits ----
+
+    /// Counts a visit that is settled or queued anew.
+    pub(crate) fn settle(&mut self, site: SiteId, stored_page: bool) {
+        self.outstanding -= 1;
+        if stored_page {
+            self.pages_done += 1;
+            self.sites[site.index()].pages += 1;
+        }
+    }
+
+    /// When another visit may be handed out, apart from hosts and addresses; `None` if only an
+    /// event can allow it.
+    pub(crate) fn opens_at(&self) -> Option<Moment> {
+        let is_full = self.in_flight >= u64::from(self.politeness.workers.max(1));
+        // Each outstanding visit may become a page, so it counts as one until it is known.
+        let is_at_limit =
+            self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
+        if self.paused || is_full || is_at_limit || self.ready.len() == 0 || self.is_held_back() {
+            return None;
+        }
+        let rate_at = match self.rate_spacing_us() {
+            Some(_) => Moment(self.rate_next_us.div_ceil(US_PER_MS)),
+            None => Moment(0),
+        };
+        Some(rate_at.max(self.quiet_until))
+    }
+
+    /// Why the crawl is over, if it is and this was not said yet.
+    pub(crate) fn end(&self) -> Option<FinishReason> {
+        if self.paused || self.told || self.outstanding > 0 {
+            return None;
+        }
+        if self.queues_busy == 0 {
+            return Some(FinishReason::Drained);
+        }
+        let limit_reached = self.pages_max.is_some_and(|max| self.pages_done >= max);
+        limit_reached.then_some(FinishReason::MaxPages)
+    }
+
+    /// Microseconds between two starts, by the crawl's rate.
+    fn rate_spacing_us(&self) -> Option<u64> {
+        const HOUR_US: f64 = 3.6e9;
+        let rate = self.politeness.rate_per_second.filter(|rate| *rate > 0.0)?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in range")]
+        let spacing_us = (1e6 / rate).ceil().clamp(0.0, HOUR_US) as u64;
+        Some(spacing_us)
+    }
+}
+
+impl SiteId {
+    fn index(self) -> usize {
+        usize::try_from(self.0).expect("a u32 fits")
+    }
+}
+
+/// Visits that a site may lead a site with this service.
+fn lead_max(least: u64) -> u64 {
+    LEAD_MIN + least / 20
+}

@@ -1,0 +1,115 @@
+//! The words between the frontier and the engine: what is decided, and what a crawl starts with.
+
+use telusur_model::{
+    CrawlNo, FinishReason, Host, Lane, Moment, PageUrl, Politeness, QueuePlace, Visit,
+};
+
+/// What is to be done next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Carry this out now. It is in flight until [`finished`](crate::Frontier::finished) or
+    /// [`skipped`](crate::Frontier::skipped), and outstanding until
+    /// [`committed`](crate::Frontier::committed).
+    Visit(Visit),
+    /// Resolve this URL's host, then call [`address`](crate::Frontier::address). Asked once per
+    /// host until it is answered.
+    NeedAddress {
+        /// The crawl that wants to know.
+        crawl: CrawlNo,
+        /// A URL of the host.
+        url: PageUrl,
+    },
+    /// Read the store, then call [`refill`](crate::Frontier::refill). At most one is under way for
+    /// a crawl, host and region.
+    NeedUrls {
+        /// Whose queue.
+        crawl: CrawlNo,
+        /// Which host's.
+        host: Host,
+        /// Which part of it.
+        region: Region,
+        /// Only places beyond this one.
+        after: Option<QueuePlace>,
+        /// How many, at most.
+        max: usize,
+    },
+    /// The crawl is over: nothing of it is in flight or uncommitted. Said once; then
+    /// [`remove`](crate::Frontier::remove) the crawl.
+    Finished {
+        /// Which crawl.
+        crawl: CrawlNo,
+        /// Drained, or its page limit.
+        why: FinishReason,
+    },
+    /// Nothing before this moment; `None`: nothing until an event comes.
+    Wait(Option<Moment>),
+}
+
+/// The two parts of a host's queue that are read separately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Region {
+    /// The lanes `Hot` and `Plain`: one sequence in the order of places.
+    Fresh,
+    /// The lane `Later`, by due time.
+    Later,
+}
+
+impl Region {
+    /// Both regions.
+    pub const ALL: [Self; 2] = [Self::Fresh, Self::Later];
+
+    /// The region that holds a lane.
+    pub fn of(lane: Lane) -> Self {
+        match lane {
+            Lane::Hot | Lane::Plain => Self::Fresh,
+            Lane::Later => Self::Later,
+        }
+    }
+}
+
+/// A crawl, as the store knows it when it starts or goes on.
+#[derive(Clone, Debug)]
+pub struct CrawlStart {
+    /// Which crawl.
+    pub crawl: CrawlNo,
+    /// How it treats hosts.
+    pub politeness: Politeness,
+    /// Pages after which it ends.
+    pub pages_max: Option<u64>,
+    /// Pages stored so far.
+    pub pages_done: u64,
+    /// The hosts it knows.
+    pub hosts: Vec<HostStart>,
+    /// No host of this crawl is asked before: after a crash nobody knows when a host was asked
+    /// last, so a full delay is waited.
+    pub quiet_until: Moment,
+}
+
+/// A host of a crawl, as the store knows it.
+#[derive(Clone, Debug)]
+pub struct HostStart {
+    /// Which host.
+    pub host: Host,
+    /// URLs in its queue.
+    pub queued: u64,
+    /// Pages stored: the service it had.
+    pub pages: u64,
+    /// The delay that was learned for it.
+    pub delay_ms: Option<u64>,
+    /// It is not asked before.
+    pub next_at: Moment,
+}
+
+/// What becomes of a visit whose fetch ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disposition {
+    /// The outcome is final: store it.
+    Settle,
+    /// Queue it again in the lane `Later`.
+    Retry {
+        /// Due this long from now.
+        after_ms: u64,
+        /// Whether the next one is one attempt further.
+        counted: bool,
+    },
+}

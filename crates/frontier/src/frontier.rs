@@ -1,0 +1,474 @@
+//! [`Frontier`]: the events that it is told. What they mean for a queue is worked out in
+//! `standing`; what is done about it is decided in `schedule`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use telusur_model::{
+    CrawlNo, FetchOutcome, Fetched, Host, Moment, Politeness, QueuePlace, Site, Visit,
+};
+
+use crate::crawl::{CrawlState, SiteId};
+use crate::decision::{CrawlStart, Disposition, Region};
+use crate::gate::Gate;
+use crate::head::Waiting;
+use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
+use crate::pace::Answer;
+use crate::retry::disposition;
+use crate::standing::Standing;
+
+/// Visits held in memory for one host of a crawl, in each region.
+const HEAD_MAX: usize = 64;
+
+/// Decides what is fetched next, and when, for all crawls of this process.
+///
+/// Events about crawls, hosts and visits that it does not know are ignored, so that what is still
+/// under way when a crawl is removed does no harm. A crawl's number must not be started again
+/// before all its earlier events have come in.
+#[derive(Debug)]
+pub struct Frontier {
+    pub(crate) crawls: BTreeMap<CrawlNo, CrawlState>,
+    pub(crate) hosts: Hosts,
+    pub(crate) addresses: BTreeMap<IpAddr, AddressState>,
+    /// When time alone changes something.
+    pub(crate) timers: BTreeSet<(Moment, Timer)>,
+    /// The latest moment that was told.
+    pub(crate) now: Moment,
+    /// Service at which crawls were served lately.
+    pub(crate) level: u64,
+    /// Hosts whose lookup is under way.
+    pub(crate) lookups: usize,
+    /// Queues looked at so far: the cost of all decisions.
+    pub(crate) effort: u64,
+    head_max: usize,
+}
+
+/// What is looked at when its moment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    Queue(CrawlNo, HostId),
+    Address(IpAddr),
+}
+
+impl Default for Frontier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Frontier {
+    /// A frontier without crawls.
+    pub fn new() -> Self {
+        Self::with_head_max(HEAD_MAX)
+    }
+
+    /// A frontier that holds at most this many visits in memory for a host, crawl and region.
+    pub fn with_head_max(head_max: usize) -> Self {
+        Self {
+            crawls: BTreeMap::new(),
+            hosts: Hosts::default(),
+            addresses: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            now: Moment(0),
+            level: 0,
+            lookups: 0,
+            effort: 0,
+            head_max: head_max.max(1),
+        }
+    }
+
+    // ---- crawls ----
+
+    /// A crawl starts, or goes on after a restart.
+    pub fn start(&mut self, start: CrawlStart) {
+        let no = start.crawl;
+        self.remove(no);
+        self.crawls.insert(no, CrawlState::new(&start, self.head_max));
+        let mut hosts = Vec::with_capacity(start.hosts.len());
+        for known in start.hosts {
+            let host = self.open_queue(no, &known.host, known.queued > 0);
+            let pace = &mut self.hosts.get_mut(host).pace;
+            pace.keep_quiet_until(known.next_at);
+            pace.learned_earlier(known.delay_ms.unwrap_or(0));
+            if let Some(crawl) = self.crawls.get_mut(&no) {
+                let site = crawl.queue(host).site;
+                crawl.credit_pages(site, known.pages);
+            }
+            hosts.push(host);
+        }
+        if let Some(crawl) = self.crawls.get_mut(&no) {
+            crawl.forgive_lags();
+        }
+        for host in hosts {
+            self.refresh_host(host);
+        }
+    }
+
+    /// Forgets a crawl. What is in flight keeps its hosts busy until it is finished.
+    pub fn remove(&mut self, crawl: CrawlNo) {
+        let hosts = self.withdraw_queues(crawl);
+        self.crawls.remove(&crawl);
+        for &host in &hosts {
+            let state = self.hosts.get_mut(host);
+            state.crawls.retain(|no| *no != crawl);
+            if matches!(state.address, Lookup::UnderWay { crawl: asking, .. } if asking == crawl) {
+                state.address = Lookup::Unknown;
+                self.lookups -= 1;
+            }
+        }
+        for address in self.addresses.values_mut() {
+            address.queues.remove(&crawl);
+        }
+        self.refresh_hosts(&hosts);
+        self.hosts.forget_unused(self.now);
+        let now = self.now;
+        self.addresses.retain(|_, address| !address.may_be_forgotten(now));
+    }
+
+    /// Nothing more of this crawl is handed out.
+    pub fn pause(&mut self, crawl: CrawlNo) {
+        if let Some(crawl) = self.crawls.get_mut(&crawl) {
+            crawl.paused = true;
+        }
+    }
+
+    /// The crawl goes on.
+    pub fn resume(&mut self, crawl: CrawlNo) {
+        if let Some(crawl) = self.crawls.get_mut(&crawl) {
+            crawl.paused = false;
+        }
+    }
+
+    /// Changes how a crawl treats hosts; holds for the next visit.
+    pub fn set_politeness(&mut self, crawl: CrawlNo, politeness: Politeness) {
+        // The order of every line may change with it, so all queues step out and in again.
+        let hosts = self.withdraw_queues(crawl);
+        if let Some(crawl) = self.crawls.get_mut(&crawl) {
+            crawl.politeness = politeness;
+        }
+        self.refresh_hosts(&hosts);
+    }
+
+    /// Changes after how many pages a crawl ends.
+    pub fn set_pages_max(&mut self, crawl: CrawlNo, pages_max: Option<u64>) {
+        if let Some(crawl) = self.crawls.get_mut(&crawl) {
+            crawl.pages_max = pages_max;
+            crawl.told = false;
+        }
+    }
+
+    // ---- queues ----
+
+    /// A visit is in the store's queue now. `due`: when, for the lane `Later`.
+    pub fn discovered(&mut self, visit: Visit, due: Option<Moment>) {
+        let no = visit.crawl;
+        if !self.crawls.contains_key(&no) {
+            return;
+        }
+        let host = self.open_queue(no, &visit.url.host(), false);
+        if let Some(crawl) = self.crawls.get_mut(&no) {
+            let head_max = crawl.head_max();
+            crawl.told = false;
+            crawl.queue_mut(host).discovered(Waiting { visit, due }, head_max);
+        }
+        self.refresh(no, host);
+    }
+
+    /// The store's answer to [`Next::NeedUrls`](crate::Next::NeedUrls). `exhausted`: it has no
+    /// more after these.
+    pub fn refill(
+        &mut self,
+        crawl: CrawlNo,
+        host: &Host,
+        region: Region,
+        visits: Vec<(Visit, Option<Moment>)>,
+        exhausted: bool,
+    ) {
+        let Some(host) = self.known_queue(crawl, host) else { return };
+        let Some(state) = self.crawls.get_mut(&crawl) else { return };
+        let head_max = state.head_max();
+        let answer = visits.into_iter().map(|(visit, due)| Waiting { visit, due }).collect();
+        if state.queue_mut(host).refill(region, answer, exhausted, head_max) {
+            state.reads -= 1;
+            self.refresh(crawl, host);
+        }
+    }
+
+    /// The store has removed a row of the queue: the visit is settled, or queued anew at another
+    /// place. `stored_page`: it became a page.
+    ///
+    /// A place must be announced ([`discovered`](Self::discovered)) before it is committed.
+    pub fn committed(&mut self, crawl: CrawlNo, host: &Host, place: QueuePlace, stored_page: bool) {
+        let Some(host) = self.known_queue(crawl, host) else { return };
+        let Some(state) = self.crawls.get_mut(&crawl) else { return };
+        let queue = state.queue_mut(host);
+        let site = queue.site;
+        let (was_outstanding, was_in_flight) = queue.commit(place);
+        if was_outstanding {
+            state.settle(site, stored_page);
+        }
+        if was_in_flight {
+            state.in_flight -= 1;
+        }
+        self.refresh(crawl, host);
+    }
+
+    // ---- hosts ----
+
+    /// A host's address was looked up; `None`: in vain.
+    pub fn address(&mut self, host: &Host, address: Option<IpAddr>, now: Moment) {
+        self.advance(now);
+        let Some(host) = self.hosts.id(host) else { return };
+        self.move_to_address(host, address.map(|address| address.to_canonical()));
+        self.refresh_host(host);
+    }
+
+    /// The request of a visit to this host was really sent at that moment: delays count from here.
+    pub fn requested(&mut self, host: &Host, at: Moment) {
+        let Some(host) = self.hosts.id(host) else { return };
+        let state = self.hosts.get_mut(host);
+        let Some(sent) = state.in_flight.iter_mut().find(|visit| !visit.started) else { return };
+        sent.started = true;
+        let address = sent.address;
+        state.gate.start(at);
+        if let Some(gate) = self.address_gate(address) {
+            gate.start(at);
+        }
+        self.refresh_host_and_address(host, address);
+    }
+
+    // ---- visits ----
+
+    /// The fetch of a visit ended: its host may be asked by another one. Says what becomes of it.
+    pub fn finished(&mut self, visit: &Visit, fetched: &Fetched, now: Moment) -> Disposition {
+        self.advance(now);
+        let Some(host) = self.hosts.id(&visit.url.host()) else { return Disposition::Settle };
+        let Some(flight) = self.leave_gates(host, visit, request_start(fetched)) else {
+            return Disposition::Settle;
+        };
+        self.note_address(host, flight, fetched);
+        let disposition = self.learn(host, flight, visit, fetched);
+        self.end_flight(host, visit, |crawl, site| {
+            let is_redirect = matches!(fetched.outcome, FetchOutcome::Redirected { .. });
+            if is_redirect || disposition != Disposition::Settle {
+                crawl.give_back(site);
+            } else {
+                crawl.bore_fruit(site);
+            }
+        });
+        self.refresh_host_and_address(host, flight.address);
+        disposition
+    }
+
+    /// A visit that was handed out is not asked for after all: its host may be asked by another
+    /// one, and no service is counted.
+    pub fn skipped(&mut self, visit: &Visit, now: Moment) {
+        self.advance(now);
+        let Some(host) = self.hosts.id(&visit.url.host()) else { return };
+        let Some(flight) = self.leave_gates(host, visit, RequestStart::Never) else { return };
+        self.end_flight(host, visit, |crawl, site| {
+            crawl.give_back(site);
+            crawl.service = crawl.service.saturating_sub(1);
+        });
+        self.refresh_host_and_address(host, flight.address);
+    }
+
+    // ---- what can be asked ----
+
+    /// Visits of a crawl that were handed out and have not ended.
+    pub fn in_flight(&self, crawl: CrawlNo) -> u64 {
+        self.crawls.get(&crawl).map_or(0, |crawl| crawl.in_flight)
+    }
+
+    /// The sites of a crawl and the pages of each.
+    pub fn sites(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Site, u64)> {
+        let crawl = self.crawls.get(&crawl).into_iter();
+        crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
+    }
+
+    /// The delay that was learned for a host, if it is not the crawl's own.
+    pub fn host_delay_ms(&self, crawl: CrawlNo, host: &Host) -> Option<u64> {
+        let own_ms = self.crawls.get(&crawl)?.politeness.delay_ms;
+        let learned_ms = self.hosts.get(self.hosts.id(host)?).pace.learned_ms();
+        (learned_ms > own_ms).then_some(learned_ms)
+    }
+
+    // ---- helpers ----
+
+    pub(crate) fn crawl(&self, no: CrawlNo) -> &CrawlState {
+        self.crawls.get(&no).expect("asked only for crawls that run")
+    }
+
+    pub(crate) fn advance(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+    }
+
+    /// The queue of a host in a crawl; opened if there is none.
+    fn open_queue(&mut self, no: CrawlNo, host: &Host, more: bool) -> HostId {
+        let id = self.hosts.id_or_new(host);
+        let Some(crawl) = self.crawls.get_mut(&no) else { return id };
+        if crawl.queues.contains_key(&id) {
+            return id;
+        }
+        crawl.open_queue(id, host.site(), more);
+        let state = self.hosts.get_mut(id);
+        state.crawls.push(no);
+        if let Some(address) = state.known_address() {
+            *self.addresses.entry(address).or_default().queues.entry(no).or_default() += 1;
+        }
+        id
+    }
+
+    fn known_queue(&self, crawl: CrawlNo, host: &Host) -> Option<HostId> {
+        let host = self.hosts.id(host)?;
+        self.crawls.get(&crawl)?.queues.contains_key(&host).then_some(host)
+    }
+
+    /// Takes all queues of a crawl out of every line. Returns their hosts.
+    fn withdraw_queues(&mut self, no: CrawlNo) -> Vec<HostId> {
+        let Some(crawl) = self.crawls.get(&no) else { return Vec::new() };
+        let hosts: Vec<HostId> = crawl.queues.keys().copied().collect();
+        for &host in &hosts {
+            self.stand(no, host, Standing::default());
+        }
+        hosts
+    }
+
+    fn refresh_hosts(&mut self, hosts: &[HostId]) {
+        let mut addresses = BTreeSet::new();
+        for &host in hosts {
+            self.refresh_host(host);
+            addresses.extend(self.hosts.get(host).known_address());
+        }
+        for address in addresses {
+            self.refresh_address(address);
+        }
+    }
+
+    fn move_to_address(&mut self, host: HostId, address: Option<IpAddr>) {
+        let state = self.hosts.get_mut(host);
+        let before = std::mem::replace(&mut state.address, Lookup::Known(address));
+        if let Lookup::UnderWay { .. } = before {
+            self.lookups -= 1;
+        }
+        let before = match before {
+            Lookup::Known(address) => address,
+            Lookup::Unknown | Lookup::UnderWay { .. } => None,
+        };
+        if before == address {
+            return;
+        }
+        for &no in &state.crawls {
+            if let Some(old) = before.and_then(|before| self.addresses.get_mut(&before)) {
+                let queues = old.queues.entry(no).or_default();
+                *queues = queues.saturating_sub(1);
+                if *queues == 0 {
+                    old.queues.remove(&no);
+                }
+            }
+            if let Some(address) = address {
+                *self.addresses.entry(address).or_default().queues.entry(no).or_default() += 1;
+            }
+        }
+    }
+
+    fn address_gate(&mut self, address: Option<IpAddr>) -> Option<&mut Gate> {
+        Some(&mut self.addresses.get_mut(&address?)?.gate)
+    }
+
+    /// A visit leaves the gates of its host and address.
+    fn leave_gates(
+        &mut self,
+        host: HostId,
+        visit: &Visit,
+        start: RequestStart,
+    ) -> Option<InFlight> {
+        let state = self.hosts.get_mut(host);
+        let flight = state.take_in_flight(visit.crawl, visit.place)?;
+        let start = match start {
+            RequestStart::At(moment) => Some(moment),
+            RequestStart::Tried => Some(flight.handed_at),
+            RequestStart::Never => None,
+        };
+        state.gate.leave(flight.started);
+        if let Some(start) = start {
+            state.gate.note_start(start);
+        }
+        if let Some(gate) = self.address_gate(flight.address) {
+            gate.leave(flight.started);
+            if let Some(start) = start {
+                gate.note_start(start);
+            }
+        }
+        Some(flight)
+    }
+
+    /// The fetch may have gone to another address than the one that was announced.
+    fn note_address(&mut self, host: HostId, flight: InFlight, fetched: &Fetched) {
+        let Some(address) = fetched.address.map(|address| address.to_canonical()) else { return };
+        if flight.address == Some(address) {
+            return;
+        }
+        if let Some(start) = fetched.requested_at {
+            self.addresses.entry(address).or_default().gate.note_start(start);
+        }
+        self.move_to_address(host, Some(address));
+        self.refresh_address(address);
+    }
+
+    /// Learns from the outcome about the host, and decides about the visit.
+    fn learn(
+        &mut self,
+        host: HostId,
+        flight: InFlight,
+        visit: &Visit,
+        fetched: &Fetched,
+    ) -> Disposition {
+        let base_ms = self.strictest_terms(self.hosts.get(host).crawls.iter()).delay_ms;
+        let Some(crawl) = self.crawls.get(&visit.crawl) else { return Disposition::Settle };
+        let politeness = &crawl.politeness;
+        let pace = &mut self.hosts.get_mut(host).pace;
+        let was_resting = pace.is_resting(self.now);
+        let answer = Answer::of(&fetched.outcome);
+        if answer != Answer::Silent {
+            pace.took(fetched.took_ms);
+        }
+        let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
+        pace.learn(answer, politeness, base_ms, asked_at, self.now);
+        disposition(visit, &fetched.outcome, politeness, pace, was_resting)
+    }
+
+    /// Ends the flight of a visit within its crawl, and accounts for it.
+    fn end_flight(
+        &mut self,
+        host: HostId,
+        visit: &Visit,
+        account: impl FnOnce(&mut CrawlState, SiteId),
+    ) {
+        let Some(crawl) = self.crawls.get_mut(&visit.crawl) else { return };
+        let Some(queue) = crawl.queues.get_mut(&host) else { return };
+        let site = queue.site;
+        if queue.end_flight(visit.place) {
+            crawl.in_flight -= 1;
+            account(crawl, site);
+        }
+    }
+}
+
+/// When a host was asked by a visit.
+#[derive(Clone, Copy, Debug)]
+enum RequestStart {
+    At(Moment),
+    /// It was tried, and no request got through. Counted from the hand-out: a host that refuses
+    /// connections is not to be knocked at without pause.
+    Tried,
+    Never,
+}
+
+fn request_start(fetched: &Fetched) -> RequestStart {
+    match (fetched.requested_at, &fetched.outcome) {
+        (Some(moment), _) => RequestStart::At(moment),
+        (None, FetchOutcome::Refused { .. }) => RequestStart::Never,
+        (None, _) => RequestStart::Tried,
+    }
+}

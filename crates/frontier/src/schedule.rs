@@ -1,0 +1,142 @@
+//! The decision itself: of all that may be done now, what is done next.
+
+use std::net::IpAddr;
+
+use telusur_model::{CrawlNo, Moment, QueuePlace};
+
+use crate::decision::Next;
+use crate::frontier::{Frontier, Timer};
+use crate::host::{HostId, InFlight, Lookup};
+use crate::standing::Spot;
+
+/// Name lookups under way at once: what a home router's resolver bears.
+const LOOKUPS_MAX: usize = 64;
+/// Reads of the store under way at once for one crawl.
+const READS_MAX: usize = 64;
+/// Visits by which a new crawl goes before the others.
+const HEAD_START: u64 = 100;
+
+impl Frontier {
+    /// What to do now. Call it again until it says [`Next::Wait`].
+    pub fn next(&mut self, now: Moment) -> Next {
+        self.advance(now);
+        self.fire_timers();
+        if let Some(visit) = self.next_visit() {
+            return visit;
+        }
+        if let Some(lookup) = self.next_lookup() {
+            return lookup;
+        }
+        if let Some(read) = self.next_read() {
+            return read;
+        }
+        if let Some(finish) = self.next_finish() {
+            return finish;
+        }
+        let by_timer = self.timers.first().map(|&(moment, _)| moment);
+        let by_crawl = self.crawls.values().filter_map(|crawl| crawl.opens_at()).min();
+        Next::Wait([by_timer, by_crawl].into_iter().flatten().min())
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(&(moment, timer)) = self.timers.first()
+            && moment <= self.now
+        {
+            match timer {
+                Timer::Queue(crawl, host) => self.refresh(crawl, host),
+                Timer::Address(address) => self.refresh_address(address),
+            }
+        }
+    }
+
+    /// The least served host of the least served crawl.
+    fn next_visit(&mut self) -> Option<Next> {
+        loop {
+            let open = self
+                .crawls
+                .values()
+                .filter(|crawl| crawl.opens_at().is_some_and(|moment| moment <= self.now));
+            let crawl = open.min_by_key(|crawl| (crawl.service, crawl.no))?;
+            let (no, host) = (crawl.no, crawl.ready.first()?.host);
+            // Its address may have closed since it stepped into line.
+            self.refresh(no, host);
+            if matches!(self.crawl(no).queue(host).standing.spot, Spot::Ready { .. }) {
+                return self.hand_out(no, host);
+            }
+        }
+    }
+
+    fn hand_out(&mut self, no: CrawlNo, host: HostId) -> Option<Next> {
+        let now = self.now;
+        let crawl = self.crawls.get_mut(&no)?;
+        let queue = crawl.queue_mut(host);
+        let site = queue.site;
+        let visit = queue.hand_out(now)?;
+        crawl.serve(site, now);
+        // Start-time fair queueing: a crawl that comes late, or had nothing to do for a while,
+        // starts where the others are and does not make up for it at their expense. A little it
+        // may: so a small crawl is soon over.
+        let start = crawl.service.max(self.level.saturating_sub(HEAD_START));
+        crawl.service = start + 1;
+        self.level = self.level.max(start);
+        self.enter_gates(no, host, visit.place);
+        Some(Next::Visit(visit))
+    }
+
+    fn enter_gates(&mut self, crawl: CrawlNo, host: HostId, place: QueuePlace) {
+        let handed_at = self.now;
+        let state = self.hosts.get_mut(host);
+        let address = state.known_address();
+        state.in_flight.push(InFlight { crawl, place, handed_at, started: false, address });
+        state.gate.enter();
+        if let Some(address) = address {
+            self.addresses.entry(address).or_default().gate.enter();
+        }
+        self.refresh_host_and_address(host, address);
+    }
+
+    pub(crate) fn refresh_host_and_address(&mut self, host: HostId, address: Option<IpAddr>) {
+        self.refresh_host(host);
+        if let Some(address) = address {
+            self.refresh_address(address);
+        }
+    }
+
+    fn next_lookup(&mut self) -> Option<Next> {
+        if self.lookups >= LOOKUPS_MAX {
+            return None;
+        }
+        let mut crawls = self.crawls.values().filter(|crawl| !crawl.paused);
+        let (no, host) = crawls.find_map(|crawl| {
+            let &(_, host) = crawl.unresolved.first()?;
+            Some((crawl.no, host))
+        })?;
+        let url = self.crawl(no).queue(host).first(self.now)?.visit.url.clone();
+        self.lookups += 1;
+        self.hosts.get_mut(host).address = Lookup::UnderWay { crawl: no, since: self.now };
+        self.refresh_host(host);
+        Some(Next::NeedAddress { crawl: no, url })
+    }
+
+    fn next_read(&mut self) -> Option<Next> {
+        let crawl = self.crawls.values_mut().find(|crawl| {
+            !crawl.paused && crawl.reads < READS_MAX && !crawl.reads_wanted.is_empty()
+        })?;
+        let (host, region) = crawl.reads_wanted.pop_front()?;
+        crawl.reads += 1;
+        let head_max = crawl.head_max();
+        let head = crawl.queue_mut(host).head(region);
+        let max = head.room(head_max);
+        let after = head.begin_read();
+        let crawl = crawl.no;
+        let host = self.hosts.get(host).host.clone();
+        Some(Next::NeedUrls { crawl, host, region, after, max })
+    }
+
+    fn next_finish(&mut self) -> Option<Next> {
+        let (crawl, why) =
+            self.crawls.values_mut().find_map(|crawl| crawl.end().map(|why| (crawl, why)))?;
+        crawl.told = true;
+        Some(Next::Finished { crawl: crawl.no, why })
+    }
+}

@@ -1,0 +1,8 @@
+//! Simulated crawls: hours of them, in virtual time, from a seed.
+
+mod cost;
+mod fairness;
+mod model;
+mod politeness;
+mod rules;
+mod sim;
