@@ -139,6 +139,21 @@ impl Engine {
         Ok(())
     }
 
+    /// Ends at once and without order, as a kill would: nothing is drained, nothing is closed. For
+    /// tests of what survives.
+    pub async fn vanish(mut self) {
+        self.task.abort();
+        let _ = (&mut self.task).await;
+        drop(self.events);
+        let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
+        // The threads hold the store open; the directory is free when they have seen the silence.
+        let _ = tokio::task::spawn_blocking(move || {
+            parsers.into_iter().for_each(|parser| drop(parser.join()));
+            commit.map(JoinHandle::join)
+        })
+        .await;
+    }
+
     /// Why the crawl task ended: the writer's error explains more than the silence it left.
     fn cause(
         &mut self,

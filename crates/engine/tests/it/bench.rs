@@ -1,0 +1,171 @@
+//! What every test here starts from: a web, a directory, an engine between them.
+
+use std::sync::Arc;
+
+use telusur_engine::desk::{Answer, Ask, Desk, ExportLine};
+use telusur_engine::{Engine, EngineOptions, EngineParts};
+use telusur_fetch::Fetch;
+use telusur_model::{
+    Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Keep, Limits, PageUrl, Politeness,
+    Progress, ScopeKind, ScopeRules, Seeds, Timestamp,
+};
+use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, UrlRecord};
+use telusur_store_embedded::EmbeddedStore;
+use telusur_testkit::clock::TokioClock;
+use telusur_testkit::{FakeAnswer, FakeRequest, FakeWeb, FakeWebFetcher, FakeWebSpec, Website};
+
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) fetcher: Arc<FakeWebFetcher>,
+    pub(crate) clock: Arc<dyn Clock>,
+}
+
+impl Bench {
+    pub(crate) fn of_web(spec: FakeWebSpec) -> (Self, FakeWeb) {
+        let web = FakeWeb::new(spec).unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+        let fetcher = Arc::new(FakeWebFetcher::new(web.clone(), Arc::clone(&clock)));
+        (Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }, web)
+    }
+
+    /// One host `site.test` whose pages are given by path.
+    pub(crate) fn of_site(answer: fn(&str) -> FakeAnswer) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+        let site = Arc::new(OneSite { answer });
+        let fetcher = Arc::new(FakeWebFetcher::of_website(site, Arc::clone(&clock)));
+        Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }
+    }
+
+    pub(crate) fn open(&self) -> Arc<EmbeddedStore> {
+        Arc::new(EmbeddedStore::open(self.dir.path()).unwrap())
+    }
+
+    pub(crate) fn engine(&self, store: &Arc<EmbeddedStore>) -> Engine {
+        self.engine_with(store, 0)
+    }
+
+    pub(crate) fn engine_with(&self, store: &Arc<EmbeddedStore>, free_bytes_min: u64) -> Engine {
+        let parts = EngineParts {
+            store: Arc::clone(store) as Arc<dyn Store>,
+            fetcher: Arc::clone(&self.fetcher) as Arc<dyn Fetch>,
+            clock: Arc::clone(&self.clock),
+        };
+        Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min }).unwrap()
+    }
+
+    /// Runs a new crawl to its end and gives what became of it.
+    pub(crate) async fn crawl(&self, crawl: Crawl) -> (Arc<EmbeddedStore>, CrawlRecord) {
+        let store = self.open();
+        let engine = self.engine(&store);
+        let no = accept(&store, crawl);
+        engine.handle().run(no).await.unwrap();
+        finished(&engine, no).await;
+        engine.shutdown().await.unwrap();
+        let record = store.crawl(no).unwrap().unwrap();
+        assert_verified(&store);
+        (store, record)
+    }
+}
+
+pub(crate) fn accept(store: &EmbeddedStore, crawl: Crawl) -> CrawlNo {
+    store.create(NewCrawl { crawl, random: 7 }).unwrap().crawl.no
+}
+
+/// Waits until a crawl is over.
+pub(crate) async fn finished(engine: &Engine, crawl: CrawlNo) -> Progress {
+    until(engine, crawl, |progress| matches!(progress.state, CrawlState::Finished { .. })).await
+}
+
+/// Waits until a picture of a crawl is as wanted.
+pub(crate) async fn until(
+    engine: &Engine,
+    crawl: CrawlNo,
+    is_wanted: impl Fn(&Progress) -> bool,
+) -> Progress {
+    let mut pictures = engine.handle().progress();
+    let found = pictures.wait_for(|shown| shown.get(&crawl).is_some_and(&is_wanted)).await;
+    found.unwrap()[&crawl].clone()
+}
+
+/// A crawl without delay and without robots, as wide as the web.
+pub(crate) fn crawl(seeds: Vec<PageUrl>) -> Crawl {
+    Crawl {
+        no: CrawlNo(0),
+        id: CrawlId::new(Timestamp(0), 0),
+        name: None,
+        created_at: Timestamp(1_000),
+        seeds: Seeds::Links(seeds),
+        scope: ScopeRules { kind: ScopeKind::Any, ..Default::default() },
+        politeness: Politeness { delay_ms: 0, workers: 16, ..Default::default() },
+        limits: Limits {
+            urls_per_host_max: u64::MAX,
+            urls_per_site_max: u64::MAX,
+            ..Default::default()
+        },
+        fetch: FetchRules::default(),
+        keep: Keep::Html,
+        topic: Vec::new(),
+        keep_tracking: false,
+    }
+}
+
+/// A crawl of `site.test`.
+pub(crate) fn site_crawl() -> Crawl {
+    crawl(vec![url("http://site.test/")])
+}
+
+pub(crate) fn url(text: &str) -> PageUrl {
+    PageUrl::parse(text).unwrap()
+}
+
+pub(crate) fn known(store: &EmbeddedStore, text: &str) -> UrlRecord {
+    use telusur_store::FrontierStore;
+    store.url(CrawlNo(1), &url(text)).unwrap().unwrap_or_else(|| panic!("{text} is not known"))
+}
+
+pub(crate) fn ask(store: &Arc<EmbeddedStore>, ask: &Ask) -> Vec<Answer> {
+    let mut lines = Vec::new();
+    Desk::of_store(Arc::clone(store) as Arc<dyn Store>).answer(ask, &mut |line| {
+        lines.push(line);
+        true
+    });
+    lines
+}
+
+pub(crate) fn export(store: &Arc<EmbeddedStore>) -> Vec<ExportLine> {
+    let lines = ask(store, &Ask::Export { crawl: "last".into() });
+    lines
+        .into_iter()
+        .filter_map(|line| match line {
+            Answer::Export(line) => Some(*line),
+            Answer::End => None,
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+#[track_caller]
+pub(crate) fn assert_verified(store: &EmbeddedStore) {
+    let report = store.verify().unwrap();
+    assert!(report.holds(), "{report:#?}");
+}
+
+struct OneSite {
+    answer: fn(&str) -> FakeAnswer,
+}
+
+impl Website for OneSite {
+    fn address_of(&self, host: &str) -> Option<std::net::Ipv4Addr> {
+        (host == "site.test").then_some(std::net::Ipv4Addr::new(127, 9, 9, 9))
+    }
+
+    fn answer_to(&self, request: FakeRequest<'_>) -> Option<FakeAnswer> {
+        (request.host == "site.test").then(|| (self.answer)(request.target))
+    }
+}
+
+/// A page with these links.
+pub(crate) fn page(links: &[&str]) -> FakeAnswer {
+    let links: String = links.iter().map(|link| format!("<a href=\"{link}\">x</a>\n")).collect();
+    FakeAnswer::html(format!("<!doctype html><title>A page</title><p>Some text.</p>{links}"))
+}

@@ -1,0 +1,129 @@
+//! Pausing, stopping, excluding, cancelling, running out of space.
+
+use std::sync::Arc;
+
+use telusur_engine::RequestError;
+use telusur_engine::desk::{self, Answer, Ask, Desk};
+use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Reason};
+use telusur_store::{CrawlStore, Store};
+use telusur_testkit::FakeAnswer;
+
+use crate::bench::{Bench, accept, finished, page, site_crawl, until};
+
+/// An endless site: every page has two more.
+fn endless(path: &str) -> FakeAnswer {
+    let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
+    page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+}
+
+#[tokio::test]
+async fn a_paused_crawl_asks_for_nothing_until_it_is_resumed() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, site_crawl());
+    let handle = engine.handle();
+    handle.run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 10).await;
+    handle.pause(no).await.unwrap();
+    let paused = CrawlState::Paused { why: PauseReason::Asked };
+    assert_eq!(store.crawl(no).unwrap().unwrap().state, paused);
+    let asked = bench.fetcher.log().len() as u64;
+    assert_eq!(store.crawl(no).unwrap().unwrap().stats.visits, asked);
+    handle.resume(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.visits > asked + 10).await;
+    handle.stop(no).await.unwrap();
+    let stopped = CrawlState::Finished { why: FinishReason::Stopped };
+    assert_eq!(store.crawl(no).unwrap().unwrap().state, stopped);
+    assert!(matches!(handle.pause(no).await, Err(RequestError::WrongState(_))));
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_exclusion_reaches_urls_that_already_wait() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/keep", "/drop/1", "/drop/2"]),
+        _ => page(&[]),
+    });
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let mut crawl = site_crawl();
+    crawl.politeness.delay_ms = 200;
+    let no = accept(&store, crawl);
+    let handle = engine.handle();
+    handle.run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.queued == 3).await;
+    assert!(matches!(handle.exclude(no, "(".into()).await, Err(RequestError::BadArgument(_))));
+    handle.exclude(no, "/drop/".into()).await.unwrap();
+    let progress = finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(progress.stats.pages, 2);
+    assert_eq!(progress.stats.skips[&Reason::Excluded], 2);
+}
+
+#[tokio::test]
+async fn a_shutdown_leaves_running_crawls_running() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 5).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(store.crawl(no).unwrap().unwrap().state, CrawlState::Running);
+    drop(store);
+    assert!(bench.open().was_closed());
+}
+
+#[tokio::test]
+async fn little_space_pauses_the_crawl() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine_with(&store, u64::MAX);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    let full = CrawlState::Paused { why: PauseReason::DiskFull };
+    until(&engine, no, |progress| progress.state == full).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(store.crawl(no).unwrap().unwrap().state, full);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_terminal_reaches_the_owner() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 5).await;
+    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
+    let path = bench.dir.path().join("control.sock");
+    let guard = desk::serve(&path, desk).unwrap();
+    let answers = |ask: Ask| {
+        let path = path.clone();
+        tokio::task::spawn_blocking(move || {
+            let mut lines = Vec::new();
+            let last = desk::ask(&path, &ask, &mut |line| {
+                lines.push(line);
+                true
+            });
+            (lines, last.unwrap())
+        })
+    };
+    let (lines, last) = answers(Ask::Crawl { crawl: "crawl_1".into() }).await.unwrap();
+    assert_eq!(last, Answer::End);
+    let Answer::Crawl(shown) = &lines[0] else { panic!("{lines:?}") };
+    assert!(shown.is_live && shown.progress.is_some());
+    let (lines, _) = answers(Ask::Verify).await.unwrap();
+    assert!(matches!(&lines[0], Answer::Verified(report) if report.holds()), "{lines:?}");
+    let (_, last) = answers(Ask::Remove { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(last, Answer::Error { ref code, .. } if code == "wrong_state"), "{last:?}");
+    let (lines, _) = answers(Ask::Cancel { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(lines[0], Answer::Done { .. }));
+    assert!(store.crawl(CrawlNo(1)).unwrap().is_none());
+    let (_, last) = answers(Ask::Pause { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(last, Answer::Error { ref code, .. } if code == "no_such_crawl"));
+    drop(guard);
+    assert!(!path.exists());
+    engine.shutdown().await.unwrap();
+}

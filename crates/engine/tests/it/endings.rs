@@ -1,0 +1,144 @@
+//! How visits and crawls end.
+
+use telusur_model::{CrawlState, FinishReason, Reason};
+use telusur_store::UrlState;
+use telusur_testkit::FakeAnswer;
+
+use crate::bench::{Bench, export, known, page, site_crawl};
+
+fn finished(why: FinishReason) -> CrawlState {
+    CrawlState::Finished { why }
+}
+
+#[tokio::test]
+async fn redirects_lead_to_their_target() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/old"]),
+        "/old" => FakeAnswer::redirect(301, "/middle"),
+        "/middle" => FakeAnswer::redirect(302, "/new"),
+        "/new" => page(&[]),
+        _ => FakeAnswer::not_found(),
+    });
+    let (store, record) = bench.crawl(site_crawl()).await;
+    assert_eq!((record.stats.ok, record.stats.redirected), (2, 2));
+    let new = known(&store, "http://site.test/new");
+    assert_eq!(new.redirects, ["http://site.test/old", "http://site.test/middle"]);
+    assert_eq!(new.depth, 1);
+    let old = export(&store).into_iter().find(|line| line.url.ends_with("/old")).unwrap();
+    assert_eq!((old.status, old.final_url.as_str()), (301, "http://site.test/new"));
+}
+
+#[tokio::test]
+async fn a_redirect_loop_ends_at_the_first_repeat() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/a", "/self"]),
+        "/a" => FakeAnswer::redirect(302, "/b"),
+        "/b" => FakeAnswer::redirect(302, "/a"),
+        "/self" => FakeAnswer::redirect(302, "/self"),
+        _ => FakeAnswer::not_found(),
+    });
+    let (_, record) = bench.crawl(site_crawl()).await;
+    assert_eq!(record.stats.failures[&Reason::RedirectLoop], 2);
+    assert_eq!(bench.fetcher.log().len(), 4);
+}
+
+#[tokio::test]
+async fn endless_redirects_end_at_the_limit() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/hop/0"]),
+        _ => {
+            let number: u32 = path.trim_start_matches("/hop/").parse().unwrap();
+            FakeAnswer::redirect(302, format!("/hop/{}", number + 1))
+        }
+    });
+    let (_, record) = bench.crawl(site_crawl()).await;
+    assert_eq!(record.stats.failures[&Reason::TooManyRedirects], 1);
+    // The page, ten hops that were followed, and the one that was one too many.
+    assert_eq!(bench.fetcher.log().len(), 12);
+}
+
+#[tokio::test]
+async fn error_pages_are_kept_and_their_links_are_not_followed() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/gone"]),
+        "/gone" => FakeAnswer { status: 410, ..page(&["/behind"]) },
+        _ => panic!("asked for {path}"),
+    });
+    let (_, record) = bench.crawl(site_crawl()).await;
+    assert_eq!((record.stats.pages, record.stats.ok), (2, 1));
+    assert_eq!(record.stats.statuses[&410], 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_error_is_tried_three_times_and_then_kept() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/broken"]),
+        _ => FakeAnswer::plain(500, "broken"),
+    });
+    let (store, record) = bench.crawl(site_crawl()).await;
+    assert_eq!(record.stats.statuses[&500], 1);
+    assert_eq!(bench.fetcher.log().counts()["site.test/broken"], 3);
+    let line = export(&store).into_iter().find(|line| line.status == 500).unwrap();
+    assert_eq!(line.attempts, 3);
+}
+
+#[tokio::test]
+async fn no_more_pages_than_asked_for() {
+    let bench = Bench::of_site(|path| {
+        let number: u32 = path.trim_start_matches('/').parse().unwrap_or(0);
+        page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+    });
+    let mut crawl = site_crawl();
+    crawl.limits.pages_max = Some(25);
+    crawl.politeness.per_host = 16;
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!(record.stats.pages, 25);
+    assert_eq!(record.state, finished(FinishReason::MaxPages));
+    assert!(record.stats.queued > 0);
+}
+
+#[tokio::test]
+async fn links_beyond_the_depth_are_skipped_with_the_reason() {
+    let bench = Bench::of_site(|path| page(&[&format!("{path}x")]));
+    let mut crawl = site_crawl();
+    crawl.limits.depth_max = Some(3);
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!(record.stats.pages, 4);
+    let state = known(&store, "http://site.test/xxxx").state;
+    assert!(matches!(state, UrlState::Skipped { reason: Reason::DepthLimit, .. }), "{state:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_duration_ends_a_crawl_gracefully() {
+    let bench = Bench::of_site(|path| page(&[&format!("{path}x")]).after(SECOND));
+    let mut crawl = site_crawl();
+    crawl.limits.duration_ms_max = Some(10_000);
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!(record.state, finished(FinishReason::MaxDuration));
+    assert!(record.stats.active_ms >= 10_000 && record.stats.pages >= 1);
+    assert!(record.stats.queued > 0, "what was under way or waiting is still there");
+}
+
+const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+
+#[tokio::test]
+async fn a_start_url_that_cannot_be_fetched_is_said_so() {
+    let bench = Bench::of_site(|_| FakeAnswer::not_found());
+    let (_, record) = bench.crawl(site_crawl()).await;
+    assert_eq!(record.state, finished(FinishReason::NoStart));
+}
+
+#[tokio::test]
+async fn topic_pages_go_first() {
+    let bench = Bench::of_site(|path| match path {
+        "/" => page(&["/1", "/2", "/3", "/flood-news"]),
+        _ => page(&[]),
+    });
+    let mut crawl = site_crawl();
+    crawl.topic = vec!["Flood".into()];
+    crawl.politeness.per_host = 1;
+    bench.crawl(crawl).await;
+    let order: Vec<String> =
+        bench.fetcher.log().requests().into_iter().map(|request| request.target).collect();
+    assert_eq!(order, ["/", "/flood-news", "/1", "/2", "/3"]);
+}
