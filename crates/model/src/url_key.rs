@@ -142,7 +142,7 @@ fn push_query(form: &mut String, query: &str, drop_tracking: bool) {
         .split('&')
         .filter(|pair| !pair.is_empty())
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (query_part(name), query_part(value)))
+        .map(|(name, value)| (query_part(name, stays_in_name), query_part(value, stays_in_value)))
         .filter(|(name, _)| !(drop_tracking && is_tracking(name)))
         .collect();
     pairs.sort_unstable();
@@ -154,7 +154,7 @@ fn push_query(form: &mut String, query: &str, drop_tracking: bool) {
     }
 }
 
-fn query_part(part: &str) -> String {
+fn query_part(part: &str, stays: fn(u8) -> bool) -> String {
     let mut form = String::with_capacity(part.len());
     let mut rest = part.as_bytes();
     while let Some((byte, escaped, after)) = next_byte(rest) {
@@ -162,7 +162,7 @@ fn query_part(part: &str) -> String {
         match byte {
             b' ' => form.push('+'),
             b'+' if !escaped => form.push('+'),
-            _ if stays_in_query(byte) => form.push(char::from(byte)),
+            _ if stays(byte) => form.push(char::from(byte)),
             _ => push_escape(&mut form, byte),
         }
     }
@@ -202,20 +202,22 @@ fn is_unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-/// RFC 3986 `pchar`, without the slash.
+/// RFC 3986 `pchar`, and the brackets that browsers leave bare; without the slash.
 fn stays_in_path(byte: u8) -> bool {
     is_unreserved(byte)
         || matches!(byte, b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',')
-        || matches!(byte, b';' | b'=' | b':' | b'@')
+        || matches!(byte, b';' | b'=' | b':' | b'@' | b'[' | b']')
 }
 
-/// What has no meaning of its own between `&`, `=` and `+`.
-fn stays_in_query(byte: u8) -> bool {
-    is_unreserved(byte)
-        || matches!(
-            byte,
-            b'!' | b'$' | b'\'' | b'(' | b')' | b'*' | b',' | b'/' | b'?' | b':' | b'@'
-        )
+/// What stays bare in a parameter's name: `filter[color]` and `tag:x` are common names.
+fn stays_in_name(byte: u8) -> bool {
+    stays_in_value(byte) || matches!(byte, b'[' | b']' | b':')
+}
+
+/// What stays bare in a parameter's value: as little as possible, because forms and scripts escape
+/// everything but slashes and question marks, and those are what people leave bare.
+fn stays_in_value(byte: u8) -> bool {
+    is_unreserved(byte) || matches!(byte, b'/' | b'?')
 }
 
 #[cfg(test)]
@@ -254,6 +256,14 @@ mod tests {
         check("http://a.org/?&b&&a=%7e", "http://a.org/?a=~&b=");
         check("http://a.org/?q=a%20b&p=a+b&r=a%2Bb", "http://a.org/?p=a+b&q=a+b&r=a%2Bb");
         check("http://a.org/x?", "http://a.org/x");
+    }
+
+    #[test]
+    fn one_spelling_for_what_may_stay_bare_in_a_query() {
+        check("http://a.org/?u=https%3A%2F%2Fb.org%2F%3Fc", "http://a.org/?u=https%3A//b.org/?c");
+        check("http://a.org/?u=https://b.org/?c", "http://a.org/?u=https%3A//b.org/?c");
+        check("http://a.org/?x%5By%5D=(1,[2])", "http://a.org/?x[y]=%281%2C%5B2%5D%29");
+        check("http://a.org/%5Bx]?tag%3Ay", "http://a.org/[x]?tag:y=");
     }
 
     #[test]
