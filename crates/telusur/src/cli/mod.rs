@@ -7,7 +7,7 @@ mod crawl;
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
@@ -32,6 +32,18 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// The command line as clap sees it. A negative number is taken as a value, so that it is
+    /// refused as one and not as an unknown flag.
+    pub fn parser() -> clap::Command {
+        let take_negative = |argument: clap::Arg| {
+            let takes_values = argument.get_action().takes_values();
+            if takes_values { argument.allow_negative_numbers(true) } else { argument }
+        };
+        Self::command().mut_subcommand("crawl", |crawl| crawl.mut_args(take_negative))
+    }
 }
 
 /// Options that every command takes.

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
-use clap::CommandFactory;
 use serde_json::json;
 use telusur_model::QueryParams;
 
@@ -85,7 +84,7 @@ fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
 /// Without any URL the user needs to see how the command is used.
 fn no_start_url(session: &Session, message: Message) -> Outcome {
     if !session.global.json && !session.global.quiet {
-        let mut command = Cli::command();
+        let mut command = Cli::parser();
         command.build();
         if let Some(crawl) = command.find_subcommand_mut("crawl") {
             let _ = writeln!(io::stderr(), "{}\n", crawl.render_help());

@@ -11,8 +11,8 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::FromArgMatches;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches};
 use serde_json::json;
 
 use crate::cli::{Cli, ColorChoice, Command, GlobalOptions, InspectCommand};
@@ -76,7 +76,7 @@ fn parse(arguments: impl Iterator<Item = OsString>, environment: &Environment) -
         true => clap::ColorChoice::Always,
         false => clap::ColorChoice::Never,
     };
-    let command = Cli::command().color(color);
+    let command = Cli::parser().color(color);
     let matches = command.try_get_matches_from(&arguments);
     let error = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => return Ok(cli),
@@ -127,7 +127,7 @@ fn usage_message(error: &clap::Error, arguments: &[OsString]) -> Message {
 
 /// The command that the user meant, as far as it can be told from a command line that is wrong.
 fn command_in(arguments: &[OsString]) -> Option<String> {
-    let command = Cli::command();
+    let command = Cli::parser();
     let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
     let mut words = arguments.iter().filter_map(|argument| argument.to_str());
     words.find(|word| names.contains(word)).map(str::to_owned)
@@ -152,7 +152,7 @@ impl Session {
             Command::Config(command) => config::config(self, command, output),
             Command::Completions { shell } => {
                 let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Cli::command(), "telusur", &mut script);
+                clap_complete::generate(shell, &mut Cli::parser(), "telusur", &mut script);
                 output.write_all(&script)?;
                 Ok(0)
             }

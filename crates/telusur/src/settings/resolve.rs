@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::environment::Variables;
 use super::{
-    ConfigFile, Environment, Key, Origin, REGISTRY, Raw, Resolved, Setting, Settings, Value,
-    dot_env,
+    BadValue, ConfigFile, Environment, Key, Origin, REGISTRY, Raw, Resolved, Setting, Settings,
+    Value, dot_env,
 };
 use crate::message::Message;
 
@@ -69,7 +69,7 @@ pub fn resolve(sources: &Sources) -> Result<Resolution, Message> {
             .or(dot_env)
             .or(file)
             .unwrap_or_else(|| default(setting, &sources.environment));
-        rows.push(resolved);
+        rows.push(in_home(resolved, &sources.environment)?);
     }
     Ok(Resolution { settings: Settings { rows }, warnings })
 }
@@ -83,6 +83,26 @@ fn from_flags(flags: &[Given], setting: &Setting) -> Result<Option<Resolved>, Me
         Ok(value) => Ok(Some(Resolved { value, origin })),
         Err(bad) => Err(origin.complaint(&given.raw, &bad)),
     }
+}
+
+/// The row with a path that begins with `~/` below the home directory: no shell has seen it.
+fn in_home(mut row: Resolved, environment: &Environment) -> Result<Resolved, Message> {
+    if let Value::Path(path) = &row.value
+        && let Ok(below) = path.strip_prefix("~")
+    {
+        row.value = match environment.get("HOME") {
+            Some(home) => Value::Path(Path::new(home).join(below)),
+            None => {
+                let bad = BadValue {
+                    part: None,
+                    problem: "begins with ~, but HOME is not set".to_owned(),
+                    form: "Write the whole path".to_owned(),
+                };
+                return Err(row.origin.complaint(&Raw::Path(path.clone()), &bad));
+            }
+        };
+    }
+    Ok(row)
 }
 
 fn default(setting: &Setting, environment: &Environment) -> Resolved {

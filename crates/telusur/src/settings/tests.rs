@@ -227,3 +227,27 @@ fn directories_follow_the_xdg_specification() {
     assert_eq!(data(&[("TELUSUR_DATA", "/x")]), "/x");
     assert_eq!(data(&[]), "");
 }
+
+#[test]
+fn a_tilde_is_the_home_directory() {
+    let data = |variables: &[(&str, &str)]| {
+        let environment = Environment::of(variables);
+        let at = with_file(sources(), "t", "data_dir = \"~/x\"");
+        resolve(&Sources { environment, ..at }).map(|r| r.settings.value(Key::DataDir).json())
+    };
+    assert_eq!(data(&[("HOME", "/h")]).unwrap(), "/h/x");
+    assert_eq!(
+        data(&[]).unwrap_err().to_string(),
+        "t:1: \"data_dir\": \"~/x\" begins with ~, but HOME is not set. Write the whole path"
+    );
+    let at = with_flag(sources(), Key::DataDir, "a~/b");
+    assert_eq!(resolve(&at).unwrap().settings.value(Key::DataDir).json(), "a~/b");
+}
+
+#[test]
+fn a_user_agent_can_stand_in_a_header() {
+    for wrong in ["", "a\nb", "T\u{eb}lusur"] {
+        assert!(resolve(&with_flag(sources(), Key::UserAgent, wrong)).is_err(), "{wrong:?}");
+    }
+    assert!(resolve(&with_flag(sources(), Key::Contact, "")).is_ok());
+}

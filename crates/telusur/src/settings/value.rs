@@ -15,7 +15,10 @@ pub enum Kind {
     /// A file or directory.
     Path,
     /// One line that can stand in an HTTP header.
-    Text,
+    Text {
+        /// Whether it may not be empty.
+        is_required: bool,
+    },
     /// A duration within bounds.
     Duration {
         /// Least milliseconds.
@@ -173,7 +176,7 @@ impl Kind {
                 Raw::Path(path) => Ok(Value::Path(path.clone())),
                 _ => Ok(Value::Path(PathBuf::from(self.text(raw)?))),
             },
-            Self::Text => read_header_text(self.text(raw)?).map(Value::Text),
+            Self::Text { is_required } => read_header_text(self.text(raw)?, is_required),
             Self::Duration { ms_min, ms_max } => read_bounded(
                 units::read_duration_ms(self.number(raw)?),
                 (ms_min, ms_max),
@@ -301,12 +304,20 @@ fn read_word(text: &str, words: &'static [&'static str]) -> Result<Value, BadVal
     }
 }
 
-fn read_header_text(text: &str) -> Result<String, BadValue> {
-    // A line break in here would let a configuration value forge a header.
-    if text.chars().any(char::is_control) {
-        return Err(BadValue::new("holds a control character", "Write it in one plain line"));
+fn read_header_text(text: &str, is_required: bool) -> Result<Value, BadValue> {
+    if is_required && text.is_empty() {
+        return Err(BadValue::new("is empty", "Write at least one word"));
     }
-    Ok(text.to_owned())
+    if !is_header_text(text) {
+        let problem = "holds a character that a header cannot carry";
+        return Err(BadValue::new(problem, "Write it in one line of plain ASCII"));
+    }
+    Ok(Value::Text(text.to_owned()))
+}
+
+/// A line break would let a value forge a header; beyond ASCII, servers read what they like.
+fn is_header_text(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'\t' || byte == b' ' || byte.is_ascii_graphic())
 }
 
 fn read_patterns(patterns: Vec<String>) -> Result<Value, BadValue> {
@@ -359,8 +370,9 @@ fn read_header(text: &str) -> Result<(String, String), BadValue> {
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(BadValue::of(name, "is not the name of a header", form));
     }
-    if value.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(BadValue::of(name, "holds a control character in its value", form));
+    if !is_header_text(value) {
+        let problem = "has a value with a character that a header cannot carry";
+        return Err(BadValue::of(name, problem, form));
     }
     // These decide where a message ends and to whom it goes: never the user's business.
     let own = ["host", "content-length", "transfer-encoding", "connection", "accept-encoding"];

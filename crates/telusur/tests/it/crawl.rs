@@ -102,6 +102,7 @@ fn contradictions_and_slips_are_one_line_with_a_way_out() {
     check(&[&DRY_RUN[..], &["--adaptive", "--no-adaptive"]].concat(), "cannot be used with");
     check(&[&DRY_RUN[..], &["-q", "-v"]].concat(), "cannot be used with");
     check(&[&DRY_RUN[..], &["-O"]].concat(), "--output");
+    check(&[&DRY_RUN[..], &["-n", "-5"]].concat(), "--max-pages \"-5\" is not a whole number");
     check(&["crwal"], "'crawl'");
     check(&["version", "--color", "pink"], "auto, always, never");
 }

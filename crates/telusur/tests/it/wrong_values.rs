@@ -8,7 +8,7 @@ use crate::{DRY_RUN, Place};
 fn wrong_texts(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Path | Kind::List => &[],
-        Kind::Text => &["a\u{1}b"],
+        Kind::Text { .. } => &["a\u{1}b", "caf\u{e9}"],
         Kind::Duration { .. } => &["5", "soon", "1x", "99999h"],
         Kind::Size { .. } => &["big", "1XB", "9999999TiB"],
         Kind::Count { .. } => &["abc", "1.5", "1e3", "99999999999999999999"],
