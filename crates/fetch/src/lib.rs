@@ -1,12 +1,30 @@
 //! Asking a stranger's server for a page. The only crate that opens outbound connections.
+//!
+//! Read in the order of the modules. A visit comes in as a [`FetchOrder`]; its host's name is looked
+//! up, every address is judged by the [`AddressGuard`], and only an address that passed is dialled.
+//! Connections are pooled; the answer is read and decoded within limits on time and size. Whatever
+//! goes wrong becomes an outcome with a reason word. This crate never follows a redirect by itself,
+//! keeps no cookies and retries nothing.
 
 mod order;
 mod profile;
 mod settings;
 
+mod web_fetcher;
+
 mod guard;
 mod names;
 
+mod connection;
+mod connector;
+mod dial;
+mod pool;
+mod wire;
+
+mod answer;
+mod body;
+mod decode;
+mod exchange;
 mod failure;
 
 pub use crate::guard::{AddressGuard, GuardError};
@@ -14,3 +32,4 @@ pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};
 pub use crate::settings::FetchSettings;
+pub use crate::web_fetcher::{FetcherError, WebFetcher};

@@ -1,0 +1,163 @@
+//! From an answer's head to what comes of the visit: a page, a redirect, or neither.
+
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode, Version};
+use telusur_model::{FetchOutcome, PageUrl, Reason, UrlError};
+
+use crate::failure::Failure;
+
+/// Longest value of a header that is kept. Honest ones were seen up to 6 KiB (content policies).
+const VALUE_BYTES_MAX: usize = 8 * 1024;
+
+/// Where an answer sends us, if it does.
+pub(crate) fn redirect(
+    url: &PageUrl,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> Option<Result<FetchOutcome, Failure>> {
+    if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
+        return None;
+    }
+    let target = location(headers).and_then(|location| join(url, location));
+    Some(target.map(|to| FetchOutcome::Redirected { status: status.as_u16(), to }))
+}
+
+fn location(headers: &HeaderMap) -> Result<&str, Failure> {
+    let mut locations = headers.get_all(LOCATION).iter();
+    let Some(location) = locations.next() else {
+        return Err(bad_redirect("a redirect without a target"));
+    };
+    if locations.any(|other| other != location) {
+        return Err(bad_redirect("a redirect with several targets"));
+    }
+    // Servers do send bare UTF-8 here, and browsers follow it.
+    let text = std::str::from_utf8(location.as_bytes())
+        .map_err(|_| bad_redirect("the redirect's target is not UTF-8"))?;
+    if text.is_empty() || text.starts_with('#') {
+        return Err(bad_redirect(format!("the redirect's target is {text:?}")));
+    }
+    Ok(text)
+}
+
+fn join(url: &PageUrl, location: &str) -> Result<PageUrl, Failure> {
+    url.join(location).map_err(|error| match error {
+        UrlError::TooLong(_) => Failure::never(Reason::UrlTooLong, error.to_string()),
+        UrlError::Bad(_) | UrlError::Scheme(_) => {
+            bad_redirect(format!("the redirect's target is {location:?}: {error}"))
+        }
+    })
+}
+
+fn bad_redirect(detail: impl Into<String>) -> Failure {
+    Failure::never(Reason::BadRedirect, detail)
+}
+
+/// The headers as they are kept: names in lower case, values printable and not endless.
+pub(crate) fn kept_headers(headers: &HeaderMap) -> Result<Vec<(String, String)>, Failure> {
+    // A cut content type would be another content type.
+    if headers.get(CONTENT_TYPE).is_some_and(|value| value.len() > VALUE_BYTES_MAX) {
+        return Err(Failure::never(Reason::HeaderTooLarge, "the content type is too long"));
+    }
+    let kept = headers.iter().map(|(name, value)| (name.as_str().to_owned(), printable(value)));
+    Ok(kept.collect())
+}
+
+fn printable(value: &http::HeaderValue) -> String {
+    let bytes = value.as_bytes();
+    let kept = &bytes[..bytes.len().min(VALUE_BYTES_MAX)];
+    match std::str::from_utf8(kept) {
+        // Nearly always: hyper lets no control character but the tab through.
+        Ok(text) if kept.is_ascii() => text.replace('\t', " "),
+        _ => kept.iter().map(|&byte| printable_char(byte)).collect(),
+    }
+}
+
+fn printable_char(byte: u8) -> char {
+    match byte {
+        b' '..=b'~' => char::from(byte),
+        b'\t' => ' ',
+        _ => char::REPLACEMENT_CHARACTER,
+    }
+}
+
+/// Whether two ways of counting the body were announced at once. RFC 9112 says which one holds, but
+/// a sender that contradicts itself does not get a second request on the connection.
+pub(crate) fn has_ambiguous_framing(version: Version, headers: &HeaderMap) -> bool {
+    let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
+    let has_transfer_coding = headers.contains_key(TRANSFER_ENCODING);
+    lengths > 1 || lengths > 0 && has_transfer_coding || version < Version::HTTP_11
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(locations: &[&[u8]], expect: Result<&str, Reason>) {
+        let url = PageUrl::parse("http://a.org/x/y").unwrap();
+        let mut headers = HeaderMap::new();
+        for location in locations {
+            headers.append(LOCATION, HeaderValue::from_bytes(location).unwrap());
+        }
+        let outcome = redirect(&url, StatusCode::FOUND, &headers).unwrap();
+        let to = outcome.map(|outcome| match outcome {
+            FetchOutcome::Redirected { status: 302, to } => to.to_string(),
+            other => panic!("{other:?}"),
+        });
+        assert_eq!(to.as_deref().map_err(|failure| failure.why), expect);
+    }
+
+    #[test]
+    fn targets_are_resolved() {
+        check(&[b"z"], Ok("http://a.org/x/z"));
+        check(&[b"//b.org/#f"], Ok("http://b.org/"));
+        check(&[b"https://a.org/x/y"], Ok("https://a.org/x/y"));
+        check(&["/é".as_bytes()], Ok("http://a.org/%C3%A9"));
+        check(&[b"/z", b"/z"], Ok("http://a.org/z"));
+    }
+
+    #[test]
+    fn unusable_targets() {
+        const BAD: Result<&str, Reason> = Err(Reason::BadRedirect);
+        check(&[], BAD);
+        check(&[b""], BAD);
+        check(&[b"#x"], BAD);
+        check(&[b"/y", b"/z"], BAD);
+        check(&[b"/\xff"], BAD);
+        check(&[b"http://"], BAD);
+        check(&[b"mailto:a@b.org"], BAD);
+    }
+
+    #[test]
+    fn an_endless_target_is_too_long() {
+        check(&["z".repeat(5000).as_bytes()], Err(Reason::UrlTooLong));
+    }
+
+    #[test]
+    fn other_statuses_are_no_redirects() {
+        let url = PageUrl::parse("http://a.org/").unwrap();
+        for status in [200, 300, 304, 305, 404, 999] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert!(redirect(&url, status, &HeaderMap::new()).is_none());
+        }
+    }
+
+    #[test]
+    fn kept_values_are_printable_and_short() {
+        let mut headers = HeaderMap::new();
+        headers.insert("x-a", HeaderValue::from_bytes(b"a\xffb\tc").unwrap());
+        headers.insert("etag", HeaderValue::from_str(&"e".repeat(60_000)).unwrap());
+        let kept = kept_headers(&headers).unwrap();
+        assert_eq!(kept[0], ("x-a".to_owned(), "a\u{fffd}b c".to_owned()));
+        assert_eq!(kept[1].1.len(), VALUE_BYTES_MAX);
+    }
+
+    #[test]
+    fn an_endless_content_type_is_no_content_type() {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_str(&"t".repeat(60_000)).unwrap());
+        assert_eq!(kept_headers(&headers).unwrap_err().why, Reason::HeaderTooLarge);
+    }
+}

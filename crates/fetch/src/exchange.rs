@@ -1,0 +1,134 @@
+//! [`Exchange`]: one request and its answer, on one connection.
+
+use std::net::IpAddr;
+use std::pin::pin;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderValue, USER_AGENT};
+use http::{Request, Response, StatusCode, Uri};
+use http_body_util::Empty;
+use hyper::body::Incoming;
+use telusur_model::{Clock, FetchOutcome, Moment, PageUrl, RawPage, Reason};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, Sleep, sleep_until};
+use url::Position;
+
+use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
+use crate::body::{Pace, read_body, skip_body};
+use crate::connection::Connection;
+use crate::decode::{self, Decoder};
+use crate::failure::Failure;
+use crate::profile::FetchProfile;
+use crate::settings::FetchSettings;
+
+/// What we like best; a server that has something else sends that.
+const ACCEPTED_TYPES: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+
+/// What one visit asks, and how long it may take.
+pub(crate) struct Exchange<'a> {
+    pub(crate) settings: &'a FetchSettings,
+    pub(crate) clock: &'a dyn Clock,
+    pub(crate) url: &'a PageUrl,
+    pub(crate) profile: &'a FetchProfile,
+    pub(crate) deadline: Instant,
+}
+
+/// What is to be told about a visit however it ends.
+pub(crate) struct Sending {
+    pub(crate) on_request: Option<oneshot::Sender<Moment>>,
+    pub(crate) requested_at: Option<Moment>,
+    pub(crate) address: Option<IpAddr>,
+}
+
+/// An answer, and whether its connection was left in order.
+pub(crate) struct Answer {
+    pub(crate) outcome: FetchOutcome,
+    pub(crate) is_connection_clean: bool,
+}
+
+impl Exchange<'_> {
+    pub(crate) async fn run(
+        &self,
+        connection: &mut Connection,
+        sending: &mut Sending,
+    ) -> Result<Answer, Failure> {
+        let request = self.request()?;
+        let head_deadline = Instant::now() + self.settings.first_byte_time_max;
+        let mut alarm = pin!(sleep_until(self.deadline.min(head_deadline)));
+        self.note_sending(connection, sending);
+        let head_bytes_max = u64::try_from(self.settings.head_bytes_max).unwrap_or(u64::MAX);
+        let response = connection.ask(request, head_bytes_max, alarm.as_mut()).await?;
+        self.answer(connection, response, alarm).await
+    }
+
+    fn request(&self) -> Result<Request<Empty<Bytes>>, Failure> {
+        let url = self.url.as_url();
+        let bad_url = |error: http::Error| Failure::never(Reason::BadUrl, error.to_string());
+        let path = Uri::try_from(&url[Position::BeforePath..Position::AfterQuery])
+            .map_err(|error| bad_url(error.into()))?;
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])
+            .map_err(|error| bad_url(error.into()))?;
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = path;
+        let headers = request.headers_mut();
+        headers.insert(HOST, host);
+        headers.insert(USER_AGENT, self.profile.user_agent.clone());
+        headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED_TYPES));
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(decode::ACCEPT_ENCODING));
+        for (name, value) in self.profile.headers_for(self.url) {
+            headers.insert(name.clone(), value.clone());
+        }
+        Ok(request)
+    }
+
+    fn note_sending(&self, connection: &Connection, sending: &mut Sending) {
+        let now = self.clock.now();
+        sending.requested_at = Some(now);
+        sending.address = Some(connection.address().ip());
+        if let Some(on_request) = sending.on_request.take() {
+            // Whoever asked to be told may have lost interest.
+            let _ = on_request.send(now);
+        }
+    }
+
+    async fn answer(
+        &self,
+        connection: &mut Connection,
+        response: Response<Incoming>,
+        alarm: std::pin::Pin<&mut Sleep>,
+    ) -> Result<Answer, Failure> {
+        let pace = Pace::new(self.settings, self.deadline, Instant::now());
+        let (head, body) = response.into_parts();
+        let is_framing_clear = !has_ambiguous_framing(head.version, &head.headers);
+        if let Some(redirected) = redirect(self.url, head.status, &head.headers) {
+            let outcome = redirected?;
+            let is_read = skip_body(connection, body, pace, alarm).await;
+            return Ok(Answer { outcome, is_connection_clean: is_read && is_framing_clear });
+        }
+        match head.status {
+            StatusCode::NOT_MODIFIED => {
+                let outcome = FetchOutcome::NotModified;
+                return Ok(Answer { outcome, is_connection_clean: is_framing_clear });
+            }
+            StatusCode::SWITCHING_PROTOCOLS => {
+                let detail = "the server switched protocols without being asked";
+                return Err(Failure::never(Reason::ProtocolError, detail));
+            }
+            _ => {}
+        }
+        let headers = kept_headers(&head.headers)?;
+        let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
+        let bytes_max = self.profile.body_bytes_max;
+        let body = read_body(connection, body, decoder, bytes_max, pace, alarm).await?;
+        let is_connection_clean = !body.truncated && is_framing_clear;
+        let page = RawPage {
+            url: self.url.clone(),
+            status: head.status.as_u16(),
+            headers,
+            body: Bytes::from(body.bytes),
+            truncated: body.truncated,
+            wire_bytes: body.wire_bytes,
+        };
+        Ok(Answer { outcome: FetchOutcome::Page(page), is_connection_clean })
+    }
+}

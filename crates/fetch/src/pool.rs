@@ -1,0 +1,200 @@
+//! [`Pool`]: connections kept open between visits. Bounded in number and in time, for each host and
+//! in total; never hands out a connection with an unread byte.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use telusur_model::{Host, PageUrl};
+use tokio::time::Instant;
+
+use crate::connection::Connection;
+use crate::guard::CheckedAddress;
+use crate::settings::FetchSettings;
+
+/// Which requests may share a connection. The address (with its port) is part of it: a crawl whose
+/// guard does not let an address through never gets a connection that another crawl opened to it.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct PoolKey {
+    is_secure: bool,
+    host: Host,
+    address: CheckedAddress,
+}
+
+impl PoolKey {
+    pub(crate) fn new(url: &PageUrl, address: CheckedAddress) -> Self {
+        Self { is_secure: url.as_url().scheme() == "https", host: url.host(), address }
+    }
+}
+
+pub(crate) struct Pool {
+    idle_time_max: Duration,
+    /// Guards the shelves for the length of a map operation; never held while waiting.
+    shelves: Mutex<Shelves<PoolKey, Connection>>,
+}
+
+impl Pool {
+    pub(crate) fn new(settings: &FetchSettings) -> Self {
+        let shelves =
+            Shelves::new(settings.idle_connections_max, settings.idle_connections_per_host_max);
+        Self { idle_time_max: settings.idle_connection_time_max, shelves: Mutex::new(shelves) }
+    }
+
+    /// A connection that is good for another request.
+    pub(crate) fn take(&self, key: &PoolKey) -> Option<Connection> {
+        loop {
+            let mut connection = self.with_shelves(|shelves| shelves.take(key))?;
+            if connection.is_reusable() {
+                return Some(connection);
+            }
+        }
+    }
+
+    /// Keeps a connection for later, if it is good for anything.
+    pub(crate) fn put(&self, key: PoolKey, mut connection: Connection) {
+        if connection.is_reusable() {
+            let surplus = self.with_shelves(|shelves| shelves.put(key, connection, Instant::now()));
+            drop(surplus);
+        }
+    }
+
+    /// Closes the connections that nobody wanted for too long, and tells when to look again.
+    pub(crate) fn sweep(&self) -> Instant {
+        let now = Instant::now();
+        let expired = self.with_shelves(|shelves| shelves.take_older(now, self.idle_time_max));
+        drop(expired);
+        let oldest_since = self.with_shelves(|shelves| shelves.oldest_since());
+        oldest_since.unwrap_or(now) + self.idle_time_max
+    }
+
+    /// What the work takes off the shelves is dropped by the caller, when the lock is gone: closing a
+    /// connection is a system call.
+    fn with_shelves<R>(&self, work: impl FnOnce(&mut Shelves<PoolKey, Connection>) -> R) -> R {
+        work(&mut self.shelves.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Things put away by key, and found again by key or by age.
+struct Shelves<K, T> {
+    things_max: usize,
+    per_key_max: usize,
+    by_key: HashMap<K, Vec<(Ticket, T)>>,
+    by_age: BTreeMap<Ticket, (K, Instant)>,
+    next_ticket: Ticket,
+}
+
+/// Counts up with every thing put away, so that the smallest belongs to the oldest.
+type Ticket = u64;
+
+impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
+    fn new(things_max: usize, per_key_max: usize) -> Self {
+        let (by_key, by_age) = (HashMap::new(), BTreeMap::new());
+        Self { things_max, per_key_max, by_key, by_age, next_ticket: 0 }
+    }
+
+    /// Puts a thing away; gives back what is now too much, the oldest first.
+    fn put(&mut self, key: K, thing: T, now: Instant) -> Vec<T> {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.by_age.insert(ticket, (key.clone(), now));
+        let shelf = self.by_key.entry(key).or_default();
+        shelf.push((ticket, thing));
+        let mut surplus = Vec::new();
+        if shelf.len() > self.per_key_max {
+            let oldest = shelf[0].0;
+            surplus.extend(self.take_ticket(oldest));
+        }
+        while self.by_age.len() > self.things_max {
+            surplus.extend(self.take_oldest());
+        }
+        surplus
+    }
+
+    /// The thing put away last under this key: of several connections it is the least likely to have
+    /// been closed by the server.
+    fn take(&mut self, key: &K) -> Option<T> {
+        let newest = self.by_key.get(key)?.last()?.0;
+        self.take_ticket(newest)
+    }
+
+    fn take_older(&mut self, now: Instant, age_max: Duration) -> Vec<T> {
+        let mut expired = Vec::new();
+        while let Some(since) = self.oldest_since()
+            && now.duration_since(since) >= age_max
+        {
+            expired.extend(self.take_oldest());
+        }
+        expired
+    }
+
+    fn oldest_since(&self) -> Option<Instant> {
+        self.by_age.first_key_value().map(|(_, &(_, since))| since)
+    }
+
+    fn take_oldest(&mut self) -> Option<T> {
+        let (&oldest, _) = self.by_age.first_key_value()?;
+        self.take_ticket(oldest)
+    }
+
+    fn take_ticket(&mut self, ticket: Ticket) -> Option<T> {
+        let (key, _) = self.by_age.remove(&ticket)?;
+        let shelf = self.by_key.get_mut(&key)?;
+        let at = shelf.iter().position(|(kept, _)| *kept == ticket)?;
+        let (_, thing) = shelf.remove(at);
+        if shelf.is_empty() {
+            self.by_key.remove(&key);
+        }
+        Some(thing)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelves(things_max: usize, per_key_max: usize) -> Shelves<&'static str, u32> {
+        Shelves::new(things_max, per_key_max)
+    }
+
+    #[test]
+    fn the_newest_is_taken_first() {
+        let mut shelves = shelves(9, 9);
+        for thing in 1..=3 {
+            assert!(shelves.put("a", thing, Instant::now()).is_empty());
+        }
+        assert_eq!(shelves.take(&"b"), None);
+        assert_eq!(shelves.take(&"a"), Some(3));
+        assert_eq!(shelves.take(&"a"), Some(2));
+    }
+
+    #[test]
+    fn one_key_does_not_fill_the_shelves() {
+        let mut shelves = shelves(9, 2);
+        shelves.put("a", 1, Instant::now());
+        shelves.put("a", 2, Instant::now());
+        assert_eq!(shelves.put("a", 3, Instant::now()), [1]);
+    }
+
+    #[test]
+    fn the_oldest_of_all_goes_first() {
+        let mut shelves = shelves(2, 9);
+        shelves.put("a", 1, Instant::now());
+        shelves.put("b", 2, Instant::now());
+        assert_eq!(shelves.put("c", 3, Instant::now()), [1]);
+        assert_eq!(shelves.take(&"a"), None);
+        assert!(!shelves.by_key.contains_key("a"), "an empty shelf is taken down");
+    }
+
+    #[test]
+    fn old_things_are_thrown_out() {
+        let mut shelves = shelves(9, 9);
+        let start = Instant::now();
+        let second = Duration::from_secs(1);
+        shelves.put("a", 1, start);
+        shelves.put("a", 2, start + second);
+        assert_eq!(shelves.take_older(start + 3 * second, 3 * second), [1]);
+        assert_eq!(shelves.oldest_since(), Some(start + second));
+        assert_eq!(shelves.take(&"a"), Some(2));
+        assert_eq!(shelves.oldest_since(), None);
+    }
+}

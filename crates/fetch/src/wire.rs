@@ -1,0 +1,117 @@
+//! [`Wire`]: the bytes of one connection, in clear or through TLS, and a meter on them.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::client::TlsStream;
+
+/// A connection's stream of bytes, after decryption.
+pub(crate) struct Wire {
+    stream: Stream,
+    meter: Arc<WireMeter>,
+}
+
+enum Stream {
+    Clear(TcpStream),
+    Secure(Box<TlsStream<TcpStream>>),
+}
+
+/// What the owner of a connection knows about its wire while hyper holds it.
+#[derive(Default)]
+pub(crate) struct WireMeter {
+    received: AtomicU64,
+    is_idle: AtomicBool,
+}
+
+impl WireMeter {
+    /// Bytes received so far, after decryption.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Says whether an answer is expected. On an idle wire whatever arrives counts as its end.
+    pub(crate) fn set_idle(&self, is_idle: bool) {
+        self.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+}
+
+impl Wire {
+    pub(crate) fn clear(stream: TcpStream) -> Self {
+        Self { stream: Stream::Clear(stream), meter: Arc::default() }
+    }
+
+    pub(crate) fn secure(stream: TlsStream<TcpStream>) -> Self {
+        Self { stream: Stream::Secure(Box::new(stream)), meter: Arc::default() }
+    }
+
+    pub(crate) fn meter(&self) -> Arc<WireMeter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Whether nothing waits to be read. Asks the system itself: the runtime hears of new bytes only
+    /// at its next turn, and a forged answer that slipped in before that would be taken for the
+    /// answer to our next request.
+    fn is_silent(&self) -> bool {
+        let socket = match &self.stream {
+            Stream::Clear(stream) => stream,
+            Stream::Secure(stream) => stream.get_ref().0,
+        };
+        let mut byte = [std::mem::MaybeUninit::uninit()];
+        let peeked = SockRef::from(socket).peek(&mut byte);
+        matches!(peeked, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.meter.is_idle.load(Ordering::Relaxed) && !self.is_silent() {
+            // To hyper this is the end of the stream, which ends the connection.
+            return Poll::Ready(Ok(()));
+        }
+        let filled_before = buf.filled().len();
+        let read = match &mut self.stream {
+            Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf),
+        };
+        let received = u64::try_from(buf.filled().len() - filled_before).unwrap_or(u64::MAX);
+        self.meter.received.fetch_add(received, Ordering::Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match &mut self.stream {
+            Stream::Clear(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Secure(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Clear(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Secure(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.stream {
+            Stream::Clear(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Secure(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

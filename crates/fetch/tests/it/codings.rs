@@ -1,0 +1,66 @@
+//! Compressed answers over the wire. The decoders themselves are tested beside their code.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use telusur_model::{FetchOutcome, FetchRules, Reason};
+
+use crate::bench::{Bench, outcome, outcome_on, reason};
+use crate::script::{Act, Hold, Read, ScriptedServer, send};
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn answer(headers: &str, body: &[u8]) -> Act {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n{headers}\r\n\r\n", body.len());
+    send([head.as_bytes(), body].concat())
+}
+
+#[tokio::test]
+async fn wire_bytes_are_counted_before_decoding() {
+    let sent = gzip(b"Selamat pagi");
+    let wire_bytes = sent.len() as u64;
+    let outcome = outcome(vec![Read, answer("Content-Encoding: gzip", &sent)]).await;
+    let FetchOutcome::Page(page) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((&page.body[..], page.wire_bytes), (&b"Selamat pagi"[..], wire_bytes));
+    assert!(!page.truncated);
+}
+
+#[tokio::test]
+async fn a_bomb_is_cut_and_its_connection_closed() {
+    let bomb = gzip(&vec![0; 64 << 20]);
+    let script = vec![Read, answer("Content-Encoding: gzip", &bomb), Hold];
+    let mut server = ScriptedServer::start(vec![script]).await;
+    let page = Bench::new().page(&server.url("/")).await;
+    assert_eq!((page.body.len(), page.truncated), (1 << 20, true));
+    server.connection_ended().await;
+}
+
+#[tokio::test]
+async fn a_dripped_bomb_ends_with_the_visit() {
+    let rules = FetchRules { timeout_ms: 50, ..FetchRules::default() };
+    let bomb = gzip(&vec![0; 1 << 20]);
+    let head = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n";
+    let script = vec![Read, send(head), send(&bomb[..100]), Hold];
+    let outcome = outcome_on(&Bench::with_rules(rules), script).await;
+    assert_eq!(reason(&outcome), Reason::TimeoutBody);
+}
+
+#[tokio::test]
+async fn what_cannot_be_decoded_is_never_a_page() {
+    for (headers, expect) in [
+        ("Content-Encoding: x-evil", Reason::UnsupportedEncoding),
+        ("Content-Encoding: gzip", Reason::DecodeError),
+        ("Content-Encoding: gzip, gzip, gzip", Reason::DecodeError),
+    ] {
+        let outcome = outcome(vec![Read, answer(headers, b"<html>plain</html>")]).await;
+        assert_eq!(reason(&outcome), expect, "{headers}");
+    }
+    let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
+    let outcome = outcome(vec![Read, send(coded)]).await;
+    assert_eq!(reason(&outcome), Reason::UnsupportedEncoding);
+}

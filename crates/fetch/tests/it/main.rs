@@ -1,0 +1,15 @@
+//! What bad servers, bad networks and bad names do to one visit, and what must come of it. The tests
+//! of each module follow one group of the hostile inputs: names, TCP, TLS, HTTP, codings, reuse.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests, too")]
+
+mod bench;
+mod script;
+
+mod codings;
+mod http;
+mod names;
+mod redirects;
+mod reuse;
+mod tcp;
+mod tls;

@@ -1,0 +1,55 @@
+//! Answers that send us elsewhere.
+
+use telusur_model::{FetchOutcome, PageUrl, Reason, Retry};
+
+use crate::bench::{Bench, outcome, reason};
+use crate::script::{Hold, Read, ScriptedServer, page, send, send_endlessly};
+
+#[tokio::test]
+async fn a_redirect_is_told_and_not_followed() {
+    for status in [301, 302, 303, 307, 308] {
+        let answer = format!("HTTP/1.1 {status} X\r\nLocation: http://127.0.0.2/y#f\r\n\r\n");
+        let outcome = outcome(vec![Read, send(answer)]).await;
+        let to = PageUrl::parse("http://127.0.0.2/y").unwrap();
+        assert_eq!(outcome, FetchOutcome::Redirected { status, to });
+    }
+}
+
+#[tokio::test]
+async fn bad_targets() {
+    for location in ["", "Location:\r\n", "Location: #x\r\n", "Location: /a\r\nLocation: /b\r\n"] {
+        let answer = format!("HTTP/1.1 302 Found\r\n{location}\r\n");
+        let outcome = outcome(vec![Read, send(answer)]).await;
+        let FetchOutcome::Failed { why, retry: Retry::Never, .. } = outcome else {
+            panic!("{location:?} gives {outcome:?}");
+        };
+        assert_eq!(why, Reason::BadRedirect, "{location:?}");
+    }
+}
+
+#[tokio::test]
+async fn control_characters_in_a_target() {
+    for location in ["/a\0b", "/a\rb"] {
+        let answer = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n");
+        assert_eq!(reason(&outcome(vec![Read, send(answer)]).await), Reason::ProtocolError);
+    }
+}
+
+#[tokio::test]
+async fn the_body_of_a_redirect_does_not_matter() {
+    let head = "HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Encoding: x-evil\r\n\r\n";
+    for body in [send_endlessly("x".repeat(1000)), send("short")] {
+        let outcome = outcome(vec![Read, send(head), body]).await;
+        assert!(matches!(outcome, FetchOutcome::Redirected { .. }), "{outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_connection_of_a_redirect_is_used_again() {
+    let moved = "HTTP/1.1 302 Found\r\nLocation: /y\r\nContent-Length: 5\r\n\r\nmoved";
+    let scripts = vec![vec![Read, send(moved), Read, page("same connection"), Hold]];
+    let server = ScriptedServer::start(scripts).await;
+    let bench = Bench::new();
+    bench.fetch(&server.url("/x")).await;
+    assert_eq!(bench.page(&server.url("/y")).await.body, "same connection");
+}

@@ -1,0 +1,103 @@
+//! Connections that serve several visits, and those that must not.
+
+use std::time::Duration;
+
+use telusur_fetch::FetchSettings;
+use telusur_model::{FetchRules, Reason};
+
+use crate::bench::{Bench, reason};
+use crate::script::{Act, Hold, Meet, Read, ScriptedServer, page, send};
+
+/// Asks twice, of a server whose second connection answers "second".
+async fn second_visit(first: Vec<Act>) -> String {
+    let scripts = vec![first, vec![Read, page("second"), Hold]];
+    let server = ScriptedServer::start(scripts).await;
+    let bench = Bench::new();
+    bench.page(&server.url("/")).await;
+    let page = bench.page(&server.url("/")).await;
+    String::from_utf8(page.body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_clean_connection_is_used_again() {
+    let body = second_visit(vec![Read, page("a"), Read, page("first"), Hold]).await;
+    assert_eq!(body, "first");
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closes_is_not_missed() {
+    assert_eq!(second_visit(vec![Read, page("a")]).await, "second");
+}
+
+#[tokio::test]
+async fn a_connection_that_is_closed_on_the_second_request_is_no_failure() {
+    assert_eq!(second_visit(vec![Read, page("a"), Read]).await, "second");
+    assert_eq!(second_visit(vec![Read, page("a"), Read, Act::Reset]).await, "second");
+}
+
+#[tokio::test]
+async fn a_second_failure_counts() {
+    let server = ScriptedServer::start(vec![vec![Read, page("a"), Read], vec![Read]]).await;
+    let bench = Bench::new();
+    bench.page(&server.url("/")).await;
+    let fetched = bench.fetch(&server.url("/")).await;
+    assert_eq!(reason(&fetched.outcome), Reason::EmptyReply);
+    assert_eq!(server.requests().len(), 3);
+}
+
+#[tokio::test]
+async fn a_forged_second_answer_is_never_taken() {
+    let forged = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\
+                  Content-Length: 6\r\n\r\nforged";
+    assert_eq!(second_visit(vec![Read, send(forged), Hold]).await, "second");
+}
+
+#[tokio::test]
+async fn stray_bytes_on_an_idle_connection_end_it() {
+    let scripts =
+        vec![vec![Read, page("a"), Meet, send("!"), Meet, Hold], vec![Read, page("second"), Hold]];
+    let server = ScriptedServer::start(scripts).await;
+    let bench = Bench::new();
+    bench.page(&server.url("/")).await;
+    server.meet().await;
+    server.meet().await;
+    assert_eq!(bench.page(&server.url("/")).await.body, "second");
+}
+
+#[tokio::test]
+async fn ambiguous_framing_is_not_reused() {
+    let both = "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n\
+                1\r\na\r\n0\r\n\r\n";
+    let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na";
+    for answer in [both, twice] {
+        let body = second_visit(vec![Read, send(answer), Read, page("first"), Hold]).await;
+        assert_eq!(body, "second", "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn connection_close_is_obeyed() {
+    let last = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\na";
+    assert_eq!(second_visit(vec![Read, send(last), Read, page("first")]).await, "second");
+}
+
+#[tokio::test]
+async fn unused_connections_are_closed_in_time() {
+    let idle_connection_time_max = Duration::from_millis(20);
+    let settings = FetchSettings { idle_connection_time_max, ..FetchSettings::default() };
+    let mut server = ScriptedServer::start(vec![vec![Read, page("a"), Hold]]).await;
+    let bench = Bench::with_settings(settings);
+    bench.page(&server.url("/")).await;
+    server.connection_ended().await;
+}
+
+#[tokio::test]
+async fn another_crawl_does_not_inherit_a_connection_that_its_guard_forbids() {
+    let server = ScriptedServer::start(vec![vec![Read, page("a"), Read, page("b"), Hold]]).await;
+    let mut bench = Bench::new();
+    bench.page(&server.url("/")).await;
+    let rules = FetchRules { allow_private: vec!["10.0.0.0/8".to_owned()], ..Default::default() };
+    bench.profile = telusur_fetch::FetchProfile::new(&rules, 100, Vec::new()).unwrap();
+    let fetched = bench.fetch(&server.url("/")).await;
+    assert_eq!(reason(&fetched.outcome), Reason::BlockedAddress);
+}

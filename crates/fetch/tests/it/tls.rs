@@ -1,0 +1,208 @@
+//! Servers that speak TLS, or say so.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rustls::ServerConfig;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use telusur_fetch::FetchSettings;
+use telusur_model::{FetchOutcome, Reason, Retry};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use crate::bench::{Bench, reason};
+use crate::script::{Hold, ScriptedServer, send};
+
+/// An authority that the fetcher trusts.
+struct Authority {
+    certificate: CertificateDer<'static>,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn trusted() -> Self {
+        Self::named("an authority that is trusted")
+    }
+
+    fn named(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap().der().clone();
+        Self { certificate, issuer: Issuer::new(params, key) }
+    }
+
+    fn bench(&self) -> Bench {
+        let extra_roots = vec![self.certificate.clone()];
+        let settings = FetchSettings { extra_roots, ..FetchSettings::default() };
+        let bench = Bench::with_settings(settings);
+        bench.names.add("secure.test", &["127.0.0.1"]);
+        bench
+    }
+
+    fn sign(&self, params: &CertificateParams) -> ServerConfig {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        server_config(certificate, &key, rustls::ALL_VERSIONS)
+    }
+}
+
+fn certificate_for(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).unwrap()
+}
+
+fn server_config(
+    certificate: CertificateDer<'static>,
+    key: &KeyPair,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> ServerConfig {
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap()
+}
+
+/// Answers every request with the same page; gives the port.
+async fn serve(config: ServerConfig) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
+            let mut request = [0; 4096];
+            while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                let page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\naman";
+                stream.write_all(page).await.unwrap();
+            }
+        }
+    });
+    port
+}
+
+async fn check(config: ServerConfig, authority: &Authority, cause: &str) {
+    let port = serve(config).await;
+    let fetched = authority.bench().fetch(&format!("https://secure.test:{port}/")).await;
+    let FetchOutcome::Failed { why: Reason::TlsError, detail, retry } = fetched.outcome else {
+        panic!("{fetched:?}");
+    };
+    assert_eq!(retry, Retry::Never);
+    assert!(detail.starts_with(&format!("{cause}: ")), "{detail}");
+    assert_eq!(fetched.requested_at, None);
+}
+
+#[tokio::test]
+async fn a_page_over_tls() {
+    let authority = Authority::trusted();
+    let port = serve(authority.sign(&certificate_for("secure.test"))).await;
+    let bench = authority.bench();
+    for _ in 0..2 {
+        // The server takes one connection at a time: the second visit uses the first one's.
+        let page = bench.page(&format!("https://secure.test:{port}/")).await;
+        assert_eq!(page.body, "aman");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_for_an_address() {
+    let authority = Authority::trusted();
+    let port = serve(authority.sign(&certificate_for("127.0.0.1"))).await;
+    let page = authority.bench().page(&format!("https://127.0.0.1:{port}/")).await;
+    assert_eq!(page.body, "aman");
+}
+
+#[tokio::test]
+async fn a_certificate_with_two_thousand_names() {
+    let authority = Authority::trusted();
+    let names = (0..2000).map(|n| format!("n{n}.test")).chain(["secure.test".to_owned()]);
+    let params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
+    let port = serve(authority.sign(&params)).await;
+    authority.bench().page(&format!("https://secure.test:{port}/")).await;
+}
+
+#[tokio::test]
+async fn an_expired_certificate() {
+    let authority = Authority::trusted();
+    let mut params = certificate_for("secure.test");
+    params.not_after = date_time_ymd(2020, 1, 1);
+    check(authority.sign(&params), &authority, "expired").await;
+}
+
+#[tokio::test]
+async fn a_certificate_of_tomorrow() {
+    let authority = Authority::trusted();
+    let mut params = certificate_for("secure.test");
+    params.not_before = date_time_ymd(4000, 1, 1);
+    check(authority.sign(&params), &authority, "not_valid_yet").await;
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_host() {
+    let authority = Authority::trusted();
+    check(authority.sign(&certificate_for("other.test")), &authority, "wrong_host").await;
+}
+
+#[tokio::test]
+async fn an_unknown_authority() {
+    let stranger = Authority::named("a stranger");
+    let config = stranger.sign(&certificate_for("secure.test"));
+    check(config, &Authority::trusted(), "unknown_issuer").await;
+}
+
+#[tokio::test]
+async fn a_self_signed_certificate() {
+    let key = KeyPair::generate().unwrap();
+    let certificate = certificate_for("secure.test").self_signed(&key).unwrap().der().clone();
+    let config = server_config(certificate, &key, rustls::ALL_VERSIONS);
+    check(config, &Authority::trusted(), "unknown_issuer").await;
+}
+
+async fn over_tls(script: Vec<crate::script::Act>) -> (FetchOutcome, ScriptedServer) {
+    let server = ScriptedServer::start(vec![script]).await;
+    let bench = Authority::trusted().bench();
+    let fetched = bench.fetch(&format!("https://{}/", server.address)).await;
+    (fetched.outcome, server)
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls() {
+    let tls_time_max = Duration::from_millis(50);
+    let settings = FetchSettings { tls_time_max, ..FetchSettings::default() };
+    let server = ScriptedServer::start(vec![vec![Hold]]).await;
+    let fetched =
+        Bench::with_settings(settings).fetch(&format!("https://{}/", server.address)).await;
+    assert_eq!(reason(&fetched.outcome), Reason::TimeoutConnect);
+}
+
+#[tokio::test]
+async fn no_tls_at_all() {
+    for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01garbage", "SSH-2.0-x\r\n"] {
+        let (outcome, server) = over_tls(vec![send(answer), Hold]).await;
+        assert_eq!(reason(&outcome), Reason::TlsError, "{answer:?}");
+        assert!(server.requests().is_empty(), "never in clear");
+    }
+}
+
+#[tokio::test]
+async fn an_old_version() {
+    // The alert with which a server of TLS 1.0 turns us away: fatal, protocol_version.
+    let (outcome, _server) = over_tls(vec![send(b"\x15\x03\x01\x00\x02\x02\x46"), Hold]).await;
+    let FetchOutcome::Failed { why: Reason::TlsError, detail, .. } = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(detail.starts_with("version: "), "{detail}");
+}
+
+#[tokio::test]
+async fn a_connection_cut_within_the_handshake() {
+    let (outcome, _server) = over_tls(vec![]).await;
+    let FetchOutcome::Failed { why, retry, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((why, retry), (Reason::TlsError, Retry::Later));
+}
