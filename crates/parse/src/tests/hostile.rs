@@ -1,0 +1,277 @@
+//! Pages that were made to hurt. What counts is that every bound holds; how long it takes is
+//! measured by `examples/hostile_cost.rs`.
+
+use proptest::prelude::*;
+use telusur_model::{ParsedPage, Warning};
+
+use super::{parse_html, raw_page};
+use crate::{ParseLimits, parse};
+
+/// The page still has a link and text behind the hostile part.
+#[track_caller]
+fn check_survives(hostile: &str) -> ParsedPage {
+    let page = parse_html(&format!("{hostile}<a href=/behind>behind</a> the end"));
+    let last = page.links.last().expect("the link behind is found");
+    assert_eq!(last.url.as_str(), "http://a.org/behind");
+    assert!(page.text.ends_with("the end"), "{}", &page.text[page.text.len().saturating_sub(99)..]);
+    page
+}
+
+#[test]
+fn nesting_m1() {
+    for element in [
+        "<div>",
+        "<ul><li>",
+        "<table><tr><td>",
+        "<svg>",
+        "<svg><g>",
+        "<math><mi>",
+        "<font>",
+        "<b>",
+        "<span>",
+        "<blockquote>",
+        "<object>",
+        "<form><div>",
+        "<b><p>",
+        "<x-y>",
+    ] {
+        let page = check_survives(&element.repeat(5_000));
+        assert!(page.warnings.contains(&Warning::TooDeep), "{element}");
+    }
+}
+
+#[test]
+fn nested_templates_m1() {
+    let page = parse_html(&format!("{}<p>a", "<template>".repeat(5_000)));
+    assert_eq!((page.text.as_str(), page.warnings), ("", vec![Warning::TooDeep]));
+}
+
+#[test]
+fn depth_below_the_limit_is_kept() {
+    let html = format!("{}a{}b", "<div>".repeat(500), "</div>".repeat(500));
+    let page = parse_html(&html);
+    assert_eq!((page.text.as_str(), page.warnings), ("a\nb", vec![]));
+}
+
+#[test]
+fn what_comes_after_deep_nesting_is_whole() {
+    let deep = format!("{}x{}", "<div>".repeat(2_000), "</div>".repeat(2_000));
+    let page = parse_html(&format!("<article>{deep}a</article><p>not in the article"));
+    assert_eq!(page.text, "x\na");
+}
+
+#[test]
+fn scripts_in_the_deep_stay_scripts() {
+    let deep = "<div>".repeat(2_000);
+    let page = check_survives(&format!("{deep}<script>'<p>hidden'</script><style>s</style>"));
+    assert!(!page.text.contains("hidden"));
+}
+
+#[test]
+fn attributes_m2() {
+    let many: String = (0..20_000).map(|n| format!(" a{n}='>'")).collect();
+    let page = check_survives(&format!("<div{many}>"));
+    assert_eq!(page.warnings, [Warning::TooManyAttributes]);
+    let page = check_survives(&format!("<a{} href=/late>", " x=1".repeat(20_000)));
+    assert_eq!(page.links.len(), 1, "what stands behind the limit is not read");
+    let page = check_survives(&format!("<a href=/1{}></a>", " href=/2".repeat(900)));
+    assert_eq!((page.links.len(), page.warnings), (2, vec![]));
+}
+
+#[test]
+fn adoption_agency_m3() {
+    let n = 2_000;
+    check_survives(&format!("{}{}{}", "<a>".repeat(n), "<i>".repeat(n), "</a>".repeat(n)));
+    check_survives(&format!("{}{}", "<b><i><div>".repeat(n), "</b></i>".repeat(n)));
+    check_survives(&"<b><div></b>".repeat(n));
+    check_survives(&"<a href=/x><div></a>".repeat(n));
+    check_survives(&"<table><a href=/x>".repeat(n));
+}
+
+#[test]
+fn formatting_that_is_never_closed_m3() {
+    let formatting: String = (0..200).map(|n| format!("<font color={n}><b id={n}><i>")).collect();
+    let page = check_survives(&format!("<p>{formatting}{}", "<p>x".repeat(5_000)));
+    assert_eq!(page.warnings, [Warning::TooDeep]);
+    assert_eq!(page.text.matches('x').count(), 5_000);
+}
+
+#[test]
+fn markers_that_are_never_removed() {
+    let page = check_survives(&"<div><object><a href=/x></a></div>".repeat(5_000));
+    assert_eq!(page.warnings, [Warning::TooDeep]);
+}
+
+#[test]
+fn long_tokens_m4() {
+    let long = "x".repeat(1 << 20);
+    check_survives(&format!("<{long}>"));
+    check_survives(&format!("<p {long}={long} class='{long}'>"));
+    check_survives(&format!("<!--{long}-->"));
+    let page = check_survives(&format!("<title>{long}</title>"));
+    assert_eq!(page.title.unwrap().len(), 1024);
+    let page = check_survives(&format!("<a href='{long}'>a</a>"));
+    assert_eq!((page.links.len(), page.links_bad), (1, 1));
+    let page = check_survives(&format!("<meta name=description content='{long}'>"));
+    assert_eq!(page.description.unwrap().len(), 4096);
+}
+
+#[test]
+fn unclosed_raw_text_m4() {
+    for element in ["script", "style", "title", "textarea", "xmp", "!--", "p class='"] {
+        let page = parse_html(&format!("<p>before<a href=/x>a</a><{element}>b<p>c"));
+        assert!(page.text.starts_with("beforea"), "{element}");
+        assert_eq!(page.links.len(), 1, "{element}");
+    }
+}
+
+#[test]
+fn many_links_m5() {
+    let different: String = (0..20_000).map(|n| format!("<a href=/{n}>")).collect();
+    let page = parse_html(&different);
+    assert_eq!((page.links.len(), page.links_dropped), (10_000, 10_000));
+    let page = check_survives(&"<a href=/same>x</a>".repeat(20_000));
+    assert_eq!((page.links.len(), page.links_dropped), (2, 0));
+}
+
+#[test]
+fn many_references_m6() {
+    let page = parse_html(&"&lt;&#0;&#xD800;".repeat(10_000));
+    assert_eq!(page.text, "<\u{fffd}\u{fffd}".repeat(10_000));
+}
+
+#[test]
+fn long_words_and_spaces_m7() {
+    let page = check_survives(&format!("{}a{}", " ".repeat(1 << 20), "\n".repeat(1 << 20)));
+    assert_eq!(page.text, "a behind the end");
+    let word = "x".repeat(1 << 20);
+    assert_eq!(parse_html(&word).text, word);
+}
+
+#[test]
+fn many_metas_m12() {
+    let page = check_survives(&"<meta name=robots content=noindex>".repeat(5_000));
+    assert!(page.robots.unwrap().len() <= 4096);
+}
+
+/// Pieces that open, close and cross elements in every way.
+fn crooked_page() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "<a href=/x>",
+        "</a>",
+        "<b>",
+        "</b>",
+        "<i>",
+        "</i>",
+        "<font color=x>",
+        "</font>",
+        "<p>",
+        "</p>",
+        "<div>",
+        "</div>",
+        "<table>",
+        "</table>",
+        "<tr>",
+        "<td>",
+        "</td>",
+        "<caption>",
+        "<select>",
+        "<option>",
+        "</select>",
+        "<button>",
+        "</button>",
+        "<form>",
+        "</form>",
+        "<ul>",
+        "<li>",
+        "</ul>",
+        "<svg>",
+        "</svg>",
+        "<foreignObject>",
+        "<math>",
+        "<mi>",
+        "<annotation-xml>",
+        "<object>",
+        "</object>",
+        "<template>",
+        "</template>",
+        "<article>",
+        "</article>",
+        "<pre>",
+        "</pre>",
+        "<title>",
+        "</title>",
+        "<head>",
+        "</head>",
+        "<body>",
+        "</body>",
+        "<html lang=x>",
+        "</html>",
+        "<frameset>",
+        "<frame src=y>",
+        "<noscript>",
+        "</noscript>",
+        "<br>",
+        "</br>",
+        "<nobr>",
+        "<plaintext>",
+        "<script>",
+        "</script>",
+        "<!--",
+        "-->",
+        "x",
+        " ",
+        "\n",
+        "\0",
+        "é",
+        "<base href=/b/>",
+        "<link rel=next href=z>",
+        "<h1>",
+        "</h2>",
+        "<input type=hidden>",
+        "<colgroup>",
+        "<col>",
+        "<tbody>",
+        "<isindex>",
+        "<image>",
+        "<ruby><rt>",
+        "<![CDATA[",
+        "]]>",
+    ]);
+    prop::collection::vec(pieces, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
+
+    #[test]
+    fn any_bytes_give_a_page_and_always_the_same_m20(
+        body in prop::collection::vec(any::<u8>(), 0..400),
+        content_type in prop::sample::select(vec!["text/html", "text/plain", "text/xml", ""]),
+    ) {
+        let page = raw_page(content_type, &body);
+        let limits = ParseLimits::default();
+        prop_assert_eq!(parse(&page, &limits), parse(&page, &limits));
+    }
+
+    #[test]
+    fn crooked_pages_give_a_page_and_always_the_same_m20(html in crooked_page()) {
+        let page = raw_page("text/html; charset=utf-8", html.as_bytes());
+        // Limits that are met all the time find what the usual ones hide.
+        let tight = ParseLimits {
+            depth_max: 8,
+            attributes_max: 1,
+            repairs_max: 3,
+            links_max: 1,
+            title_bytes_max: 2,
+            anchor_bytes_max: 2,
+            meta_bytes_max: 2,
+            text_bytes_max: 9,
+        };
+        let parsed = parse(&page, &tight);
+        prop_assert_eq!(&parsed, &parse(&page, &tight));
+        prop_assert!(parsed.text.len() <= 9 && parsed.links.len() <= 1);
+        let usual = parse(&page, &ParseLimits::default());
+        prop_assert!(!usual.text.contains('\0'));
+    }
+}

@@ -1,0 +1,150 @@
+//! What a page says about itself.
+
+use telusur_model::{Link, LinkKind, PageUrl, ParsedPage, Warning};
+
+use super::{parse_html, raw_page};
+use crate::{ParseLimits, parse};
+
+#[test]
+fn everything_in_one_page() {
+    let html = "<!doctype html><html lang=' id '><head><meta charset=utf-8>\
+        <title> Rivers\n &amp; bridges </title>\
+        <meta name=Description content=' What  they cost '>\
+        <meta name=keywords content='river, bridge'>\
+        <meta name=ROBOTS content=NoIndex>\
+        <link rel=canonical href=/canonical>\
+        <meta http-equiv=Refresh content='5; url=next'></head>\
+        <body><nav><a href=/>Home</a></nav><article><h1>Bridges</h1><p>One.</p></article></body>";
+    let url = |text: &str| PageUrl::parse(text).unwrap();
+    let link = |text, anchor: &str, kind| Link {
+        url: url(text),
+        anchor: anchor.to_owned(),
+        kind,
+        nofollow: false,
+    };
+    let expect = ParsedPage {
+        charset: "UTF-8".to_owned(),
+        title: Some("Rivers & bridges".to_owned()),
+        description: Some("What they cost".to_owned()),
+        keywords: Some("river, bridge".to_owned()),
+        language: Some("id".to_owned()),
+        canonical: Some(url("http://a.org/canonical")),
+        robots: Some("NoIndex".to_owned()),
+        refresh: Some(url("http://a.org/dir/next")),
+        links: vec![
+            link("http://a.org/canonical", "", LinkKind::Relation),
+            link("http://a.org/dir/next", "", LinkKind::Refresh),
+            link("http://a.org/", "Home", LinkKind::Anchor),
+        ],
+        text: "Bridges\nOne.".to_owned(),
+        ..ParsedPage::default()
+    };
+    assert_eq!(parse_html(html), expect);
+}
+
+#[track_caller]
+fn check_title(html: &str, expect: Option<&str>) {
+    assert_eq!(parse_html(html).title.as_deref(), expect, "{html}");
+}
+
+#[test]
+fn titles() {
+    check_title("<title>a</title><title>b</title>", Some("a"));
+    check_title("<title> </title><title>b</title>", Some("b"));
+    check_title("<p>x<title>late</title>", Some("late"));
+    check_title("<title>a<b>c</title>", Some("a<b>c"));
+    check_title("<title>&lt;script&gt;</title>", Some("<script>"));
+    check_title("<svg><title>icon</title></svg><p>x", None);
+    check_title("<title>never closed", Some("never closed"));
+    check_title("no title", None);
+}
+
+#[track_caller]
+fn check_language(html: &str, expect: Option<&str>) {
+    assert_eq!(parse_html(html).language.as_deref(), expect, "{html}");
+}
+
+#[test]
+fn languages() {
+    check_language("<html lang=en-GB>", Some("en-GB"));
+    check_language("<html xml:lang=fr>", Some("fr"));
+    check_language("<p>x<html lang=de>", Some("de"));
+    check_language("<html lang=de><html lang=fr>", Some("de"));
+    check_language("<html lang=''>", None);
+    check_language("<p lang=de>", None);
+    check_language(&format!("<html lang={}>", "x".repeat(65)), None);
+}
+
+#[test]
+fn of_several_descriptions_the_first_with_text_counts() {
+    let page = parse_html(
+        "<meta name=description content=' '><meta name=description content=a>\
+         <meta name=description content=b><meta name=keywords><meta name=keywords content=k>",
+    );
+    assert_eq!(page.description.as_deref(), Some("a"));
+    assert_eq!(page.keywords.as_deref(), Some("k"));
+}
+
+#[test]
+fn all_robots_rules_count_m15() {
+    let page =
+        parse_html("<meta name=robots content=noindex><meta name=Robots content=' NOFOLLOW '>");
+    assert_eq!(page.robots.as_deref(), Some("noindex, NOFOLLOW"));
+}
+
+#[test]
+fn what_is_not_html_is_empty() {
+    let page = parse(&raw_page("application/json", b"{\"a\": \"<p>b\"}"), &ParseLimits::default());
+    assert_eq!(page, ParsedPage::default());
+    let page = parse(&raw_page("text/html", b"%PDF-1.7 <p>b"), &ParseLimits::default());
+    assert_eq!(page, ParsedPage::default());
+}
+
+#[test]
+fn plain_text_has_only_text() {
+    let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\0c\n");
+    let page = parse(&raw, &ParseLimits::default());
+    assert_eq!(page, ParsedPage::default(), "a NUL in plain text means that it is binary");
+
+    let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\n");
+    let page = parse(&raw, &ParseLimits::default());
+    assert_eq!(page.text, "<a href=x>a</a>\n  b\n");
+    assert_eq!((page.charset.as_str(), page.links.len()), ("UTF-8", 0));
+}
+
+#[test]
+fn a_cut_body_is_told_m18() {
+    let mut raw = raw_page("text/html", b"<title>a</title><p>b</p");
+    raw.truncated = true;
+    let page = parse(&raw, &ParseLimits::default());
+    assert_eq!((page.text.as_str(), page.warnings), ("b", vec![Warning::Truncated]));
+}
+
+#[test]
+fn bad_bytes_are_told() {
+    let page = parse(&raw_page("text/html; charset=utf-8", b"<p>a\xff"), &ParseLimits::default());
+    assert_eq!((page.text.as_str(), page.warnings), ("a\u{fffd}", vec![Warning::BadBytes]));
+}
+
+#[test]
+fn xhtml_m21() {
+    let body = b"<?xml version='1.0' encoding='utf-8'?><!DOCTYPE html>\
+        <html xmlns='http://www.w3.org/1999/xhtml' xml:lang='en'><head><title>t</title>\
+        <script src='x.js'/></head><body><p>a</p><a href='/b'/><p>c</p></body></html>";
+    for content_type in ["application/xhtml+xml", "text/xml", "application/xml"] {
+        let page = parse(&raw_page(content_type, body), &ParseLimits::default());
+        assert_eq!((page.title.as_deref(), page.text.as_str()), (Some("t"), "a\nc"));
+        assert_eq!((page.links.len(), page.language.as_deref()), (1, Some("en")));
+    }
+}
+
+#[test]
+fn odd_pages_are_pages_m21() {
+    assert_eq!(parse_html(""), parse_html("\u{feff}"));
+    assert_eq!(parse_html("<body></body>").text, "");
+    assert_eq!(parse_html("a<plaintext><b>c").text, "a\n<b>c");
+    let frames =
+        parse_html("<frameset><frame src=a><frame src=b><noframes>old</noframes></frameset>");
+    let kinds: Vec<_> = frames.links.iter().map(|link| (link.url.path(), link.kind)).collect();
+    assert_eq!(kinds, [("/dir/a", LinkKind::Frame), ("/dir/b", LinkKind::Frame)]);
+}
