@@ -1,7 +1,7 @@
 //! From an answer's head to what comes of the visit: a page, a redirect, or neither.
 
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
-use http::{HeaderMap, StatusCode, Version};
+use http::{HeaderMap, StatusCode};
 use telusur_model::{FetchOutcome, PageUrl, Reason, UrlError};
 
 use crate::failure::Failure;
@@ -82,10 +82,10 @@ fn printable_char(byte: u8) -> char {
 
 /// Whether two ways of counting the body were announced at once. RFC 9112 says which one holds, but
 /// a sender that contradicts itself does not get a second request on the connection.
-pub(crate) fn has_ambiguous_framing(version: Version, headers: &HeaderMap) -> bool {
+pub(crate) fn has_ambiguous_framing(headers: &HeaderMap) -> bool {
     let lengths = headers.get_all(CONTENT_LENGTH).iter().count();
     let has_transfer_coding = headers.contains_key(TRANSFER_ENCODING);
-    lengths > 1 || lengths > 0 && has_transfer_coding || version < Version::HTTP_11
+    lengths > 1 || lengths > 0 && has_transfer_coding
 }
 
 #[cfg(test)]

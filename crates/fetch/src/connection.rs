@@ -23,8 +23,8 @@ use crate::wire::{Wire, WireMeter};
 
 pub(crate) struct Connection {
     sender: http1::SendRequest<Empty<Bytes>>,
-    driver: http1::Connection<TokioIo<Wire>, Empty<Bytes>>,
-    is_over: bool,
+    /// `None` once the conversation is over.
+    driver: Option<http1::Connection<TokioIo<Wire>, Empty<Bytes>>>,
     meter: Arc<WireMeter>,
     received_before: u64,
     address: CheckedAddress,
@@ -39,7 +39,7 @@ impl Connection {
         let meter = wire.meter();
         let (sender, driver) =
             http.handshake(TokioIo::new(wire)).await.map_err(|error| Failure::asking(&error, 0))?;
-        Ok(Self { sender, driver, is_over: false, meter, received_before: 0, address })
+        Ok(Self { sender, driver: Some(driver), meter, received_before: 0, address })
     }
 
     pub(crate) fn address(&self) -> CheckedAddress {
@@ -118,13 +118,15 @@ impl Connection {
         self.meter.set_idle(true);
         // Nobody waits on an idle connection; the next look at it comes from the pool.
         self.drive(&mut Context::from_waker(Waker::noop()));
-        !self.is_over && self.sender.is_ready()
+        self.driver.is_some() && self.sender.is_ready()
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {
-        if !self.is_over {
-            // How it ended is told to the waiting answer or body, each in its own words.
-            self.is_over = Pin::new(&mut self.driver).poll(cx).is_ready();
+        let Some(driver) = &mut self.driver else { return };
+        if Pin::new(driver).poll(cx).is_ready() {
+            // How it ended is told to the waiting answer or body, each in its own words. A request
+            // that was never picked up hears of it only when the driver is gone.
+            self.driver = None;
         }
     }
 }

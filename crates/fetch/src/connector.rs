@@ -30,10 +30,12 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(settings: &FetchSettings) -> Self {
+        /// hyper refuses a smaller buffer.
+        const BUFFER_BYTES_MIN: usize = 8192;
         let mut http = http1::Builder::new();
         http.max_headers(settings.headers_max)
             .max_header_size(settings.head_bytes_max)
-            .max_buf_size(settings.head_bytes_max);
+            .max_buf_size(settings.head_bytes_max.max(BUFFER_BYTES_MIN));
         Self {
             tls: tls_connector(settings),
             http,

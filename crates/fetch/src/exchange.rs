@@ -99,7 +99,7 @@ impl Exchange<'_> {
     ) -> Result<Answer, Failure> {
         let pace = Pace::new(self.settings, self.deadline, Instant::now());
         let (head, body) = response.into_parts();
-        let is_framing_clear = !has_ambiguous_framing(head.version, &head.headers);
+        let is_framing_clear = !has_ambiguous_framing(&head.headers);
         if let Some(redirected) = redirect(self.url, head.status, &head.headers) {
             let outcome = redirected?;
             let is_read = skip_body(connection, body, pace, alarm).await;

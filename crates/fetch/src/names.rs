@@ -174,7 +174,11 @@ fn full_name(name: &str) -> Result<Name, NetError> {
 }
 
 fn name_failure(error: &NetError) -> NameFailure {
-    let is_local = matches!(error, NetError::Io(error) if is_local_trouble(error));
+    let is_local = match error {
+        NetError::Io(error) => is_local_trouble(error),
+        NetError::Busy => true,
+        _ => false,
+    };
     let cause = match error {
         NetError::Dns(DnsError::NoRecordsFound(none)) => code_word(none.response_code),
         NetError::Dns(DnsError::ResponseCode(code)) => code_word(*code),

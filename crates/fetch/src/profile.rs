@@ -38,6 +38,9 @@ pub enum ProfileError {
     ReservedHeader(String),
 }
 
+/// A visit that may take longer than this may take for ever, and far beyond it clocks overflow.
+const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// Headers on which the framing of messages depends: a second opinion on them is how requests are
 /// smuggled.
 const RESERVED_HEADERS: &[HeaderName] = &[
@@ -71,7 +74,7 @@ impl FetchProfile {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             user_agent,
-            timeout: Duration::from_millis(rules.timeout_ms),
+            timeout: Duration::from_millis(rules.timeout_ms).min(TIMEOUT_MAX),
             body_bytes_max,
             guard: AddressGuard::new(&rules.allow_private)?,
             headers,

@@ -81,11 +81,20 @@ impl AsyncRead for Wire {
         let filled_before = buf.filled().len();
         let read = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(forgive_rude_end),
         };
         let received = u64::try_from(buf.filled().len() - filled_before).unwrap_or(u64::MAX);
         self.meter.received.fetch_add(received, Ordering::Relaxed);
         read
+    }
+}
+
+/// Many servers close without TLS's own farewell. The end of the stream is then taken as it is, as
+/// browsers do: a body that announced its length or its chunks is still found to be cut.
+fn forgive_rude_end(read: io::Result<()>) -> io::Result<()> {
+    match read {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
+        read => read,
     }
 }
 

@@ -129,7 +129,9 @@ fn push(
         if room == Room::None || stage.bytes_made > bytes_max {
             return Ok(Room::None);
         }
-        let wants_more_input = sent.is_empty() && step.made < stage.piece.len();
+        // A full piece may have more behind it, which needs no further input.
+        let is_drained = step.made < stage.piece.len();
+        let wants_more_input = is_drained && (sent.is_empty() || step.consumed == 0);
         if step.ended || wants_more_input {
             return Ok(Room::Left);
         }

@@ -121,6 +121,12 @@ fn several_members_and_frames_are_one_body() {
 }
 
 #[test]
+fn many_empty_members_are_nothing() {
+    let (body, room) = decode(&["gzip"], &gzip(b"").repeat(200_000), 8192, 1 << 20).unwrap();
+    assert_eq!((body.len(), room), (0, Room::Left));
+}
+
+#[test]
 fn an_empty_body_is_empty() {
     for coding in ["gzip", "deflate", "br", "zstd"] {
         check(&[coding], b"", Ok(b""));

@@ -29,6 +29,12 @@ async fn a_reset_on_accept() {
 }
 
 #[tokio::test]
+async fn a_close_on_accept() {
+    let outcome = outcome(vec![]).await;
+    assert!(matches!(reason(&outcome), Reason::ConnectionReset | Reason::EmptyReply));
+}
+
+#[tokio::test]
 async fn a_reset_before_the_answer() {
     assert_eq!(reason(&outcome(vec![Read, Reset]).await), Reason::ConnectionReset);
 }
@@ -64,30 +70,30 @@ async fn a_black_hole_is_given_up() {
     assert_eq!(reason(&fetched.outcome), Reason::TimeoutConnect);
 }
 
-fn impatient() -> Bench {
-    Bench::with_settings(FetchSettings {
-        first_byte_time_max: Duration::from_millis(50),
-        idle_time_max: Duration::from_millis(50),
-        ..FetchSettings::default()
-    })
-}
-
 #[tokio::test]
 async fn silence_after_the_request() {
-    let outcome = outcome_on(&impatient(), vec![Read, Hold]).await;
+    let first_byte_time_max = Duration::from_millis(50);
+    let settings = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
+    let outcome = outcome_on(&Bench::with_settings(settings), vec![Read, Hold]).await;
     assert_eq!(reason(&outcome), Reason::TimeoutFirstByte);
 }
 
 #[tokio::test]
 async fn silence_within_the_head() {
-    let outcome = outcome_on(&impatient(), vec![Read, send("HTTP/1.1 200 OK\r\nX-"), Hold]).await;
+    // Long enough for the first bytes to arrive, also on a busy machine.
+    let first_byte_time_max = Duration::from_millis(500);
+    let settings = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
+    let script = vec![Read, send("HTTP/1.1 200 OK\r\nX-"), Hold];
+    let outcome = outcome_on(&Bench::with_settings(settings), script).await;
     assert_eq!(reason(&outcome), Reason::TimeoutBody);
 }
 
 #[tokio::test]
 async fn silence_within_the_body() {
+    let idle_time_max = Duration::from_millis(50);
+    let settings = FetchSettings { idle_time_max, ..FetchSettings::default() };
     let head = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun";
-    let outcome = outcome_on(&impatient(), vec![Read, send(head), Hold]).await;
+    let outcome = outcome_on(&Bench::with_settings(settings), vec![Read, send(head), Hold]).await;
     assert_eq!(reason(&outcome), Reason::TimeoutBody);
 }
 

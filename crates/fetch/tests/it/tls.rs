@@ -206,3 +206,36 @@ async fn a_connection_cut_within_the_handshake() {
     let FetchOutcome::Failed { why, retry, .. } = outcome else { panic!("{outcome:?}") };
     assert_eq!((why, retry), (Reason::TlsError, Retry::Later));
 }
+
+#[tokio::test]
+async fn a_rude_end_ends_a_body_without_length() {
+    for (head, expect) in [
+        ("HTTP/1.1 200 OK\r\n\r\naman", None),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\naman", Some(Reason::Truncated)),
+    ] {
+        let authority = Authority::trusted();
+        let port = serve_rudely(authority.sign(&certificate_for("secure.test")), head).await;
+        let fetched = authority.bench().fetch(&format!("https://secure.test:{port}/")).await;
+        match (fetched.outcome, expect) {
+            (FetchOutcome::Page(page), None) => assert_eq!(page.body, "aman"),
+            (outcome, Some(expect)) => assert_eq!(reason(&outcome), expect),
+            (outcome, None) => panic!("{outcome:?}"),
+        }
+    }
+}
+
+/// Answers one request and closes the connection under TLS, without a farewell.
+async fn serve_rudely(config: ServerConfig, answer: &'static str) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = TlsAcceptor::from(Arc::new(config)).accept(stream).await.unwrap();
+        assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let (mut socket, _) = stream.into_inner();
+        socket.shutdown().await.unwrap();
+    });
+    port
+}
