@@ -1,9 +1,9 @@
 //! What tests, the demo and the benchmark stand on: a web that is made up, clocks that stand still,
 //! a disk that loses power, a server that misbehaves. Everything is decided by seeds.
 //!
-//! The synthetic web ([`FakeWeb`]) is a [`Website`]: it can be asked in memory
-//! ([`FakeWebFetcher`]) or over loopback ([`serve`]). This crate never opens an outbound connection
-//! and knows nothing of the engine.
+//! The synthetic web ([`FakeWeb`]) and the [`DemoSite`] are each a [`Website`]: they can be asked
+//! in memory ([`FakeWebFetcher`]) or over loopback ([`serve`], [`serve_demo`]). This crate never
+//! opens an outbound connection and knows nothing of the engine.
 
 pub mod clock;
 mod random;
@@ -11,6 +11,7 @@ mod random;
 mod answer;
 mod request_log;
 
+pub mod demo_site;
 pub mod fake_web;
 
 mod fake_fetcher;
@@ -21,9 +22,12 @@ pub mod sim_disk;
 
 #[cfg(test)]
 mod html_check;
+#[cfg(test)]
+mod test_client;
 
 pub use crate::answer::{FakeAnswer, FakeRequest, Website};
 pub use crate::bad_server::BadServer;
+pub use crate::demo_site::{DemoSite, ServedDemo, serve_demo};
 pub use crate::fake_fetcher::FakeWebFetcher;
 pub use crate::fake_web::{FakeWeb, FakeWebSpec};
 pub use crate::random::Dice;

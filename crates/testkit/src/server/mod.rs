@@ -3,7 +3,7 @@
 //! that it measures. It never listens beyond 127.0.0.0/8.
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::fmt::Write as _;
 use std::io;
