@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p telusur-fetch --example keep_alive_cost
 //!
-//! Prints the processor time of the fetching process alone, by getrusage. The server is this same
+//! Prints the processor time of the fetching process alone, user and system. The server is this same
 //! program, started again with the argument `serve`, so that its time is not counted.
 
 use std::io::{BufRead, BufReader, Read, Write};

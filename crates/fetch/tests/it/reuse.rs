@@ -1,5 +1,8 @@
 //! Connections that serve several visits, and those that must not.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use telusur_fetch::FetchSettings;
@@ -62,6 +65,36 @@ async fn stray_bytes_on_an_idle_connection_end_it() {
     server.meet().await;
     server.meet().await;
     assert_eq!(bench.page(&server.url("/")).await.body, "second");
+}
+
+#[tokio::test]
+async fn a_forged_answer_that_the_runtime_has_not_seen_is_not_taken_either() {
+    let (forge, asked_to_forge) = mpsc::channel();
+    let (tell_forged, forged) = mpsc::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    // A thread, because the test holds the runtime still while the forged answer comes in.
+    let server = std::thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        answer(&mut first, "a");
+        asked_to_forge.recv().unwrap();
+        first.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged").unwrap();
+        tell_forged.send(()).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        answer(&mut second, "second");
+    });
+    let bench = Bench::new();
+    bench.page(&url).await;
+    forge.send(()).unwrap();
+    forged.recv().unwrap();
+    assert_eq!(bench.page(&url).await.body, "second");
+    server.join().unwrap();
+}
+
+fn answer(stream: &mut TcpStream, body: &str) {
+    assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+    let length = body.len();
+    write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}").unwrap();
 }
 
 #[tokio::test]
