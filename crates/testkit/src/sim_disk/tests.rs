@@ -1,5 +1,7 @@
 use std::collections::HashSet;
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// Enough to see every kind of survival several times.
@@ -236,4 +238,55 @@ fn events_tell_the_order() {
         DiskEvent::RemoveDir { dir: dir() },
     ];
     assert_eq!(disk.events(), expect);
+}
+
+#[derive(Clone, Debug)]
+enum FileOp {
+    Write { offset: usize, len: usize, byte: u8 },
+    Truncate { len: usize },
+    Sync,
+}
+
+fn file_op() -> impl Strategy<Value = FileOp> {
+    prop_oneof![
+        4 => (0..3000_usize, 0..1500_usize, 1..=255_u8)
+            .prop_map(|(offset, len, byte)| FileOp::Write { offset, len, byte }),
+        1 => (0..3000_usize).prop_map(|len| FileOp::Truncate { len }),
+        1 => Just(FileOp::Sync),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn bytes_untouched_since_the_last_sync_survive(
+        ops in prop::collection::vec(file_op(), 0..20),
+        seed: u64,
+    ) {
+        let (disk, file) = disk_with(b"");
+        let mut synced = Vec::new();
+        let mut touched: Vec<std::ops::Range<usize>> = Vec::new();
+        for op in ops {
+            match op {
+                FileOp::Write { offset, len, byte } => {
+                    file.write_at(offset as u64, &vec![byte; len]).unwrap();
+                    touched.push(offset..offset + len);
+                }
+                FileOp::Truncate { len } => {
+                    file.truncate(len as u64).unwrap();
+                    touched.push(len..usize::MAX);
+                }
+                FileOp::Sync => {
+                    file.sync().unwrap();
+                    synced = disk.content("d/f").unwrap();
+                    touched.clear();
+                }
+            }
+        }
+        let found = disk.crash(seed).content("d/f").unwrap();
+        for (place, byte) in synced.iter().enumerate() {
+            if !touched.iter().any(|range| range.contains(&place)) {
+                prop_assert_eq!(found.get(place), Some(byte), "at {}", place);
+            }
+        }
+    }
 }
