@@ -64,11 +64,12 @@ pub(crate) struct Guard<'l> {
 }
 
 impl<'l> Guard<'l> {
-    pub(crate) fn new(limits: &'l ParseLimits) -> Self {
+    /// A guard for a text of this length.
+    pub(crate) fn new(text_bytes: usize, limits: &'l ParseLimits) -> Self {
         // Without scripting, `<noscript>` is markup, and its links are found.
         let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
         Self {
-            builder: TreeBuilder::new(Arena::new(), options),
+            builder: TreeBuilder::new(Arena::new(text_bytes), options),
             limits,
             open_counted: 0,
             created_counted: 0,

@@ -67,8 +67,10 @@ impl<'t> LinkCollector<'t> {
         base: Option<&PageUrl>,
         links_max: usize,
     ) -> ResolvedLinks {
-        let mut resolved = ResolvedLinks::default();
-        let mut by_url: HashMap<String, usize> = HashMap::with_capacity(self.written.len());
+        let kept_max = self.written.len().min(links_max);
+        let mut by_url: HashMap<String, usize> = HashMap::with_capacity(kept_max);
+        let mut resolved =
+            ResolvedLinks { links: Vec::with_capacity(kept_max), ..ResolvedLinks::default() };
         for written in self.written {
             if written.href.is_empty() && base.is_none() {
                 // `#top` leads nowhere else.

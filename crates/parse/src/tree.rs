@@ -8,7 +8,7 @@ use std::num::NonZeroU32;
 
 use html5ever::interface::{Attribute, ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
-use html5ever::{LocalName, QualName};
+use html5ever::{LocalName, QualName, local_name};
 
 use crate::guard::is_formatting;
 
@@ -22,6 +22,9 @@ pub(crate) const DOCUMENT: NodeId = NodeId(NonZeroU32::MIN);
 const TEMPLATE_CONTENTS: NodeId = NodeId(NonZeroU32::MIN.saturating_add(1));
 /// Stands for every comment: it is never linked into the tree.
 const COMMENT: NodeId = NodeId(NonZeroU32::MIN.saturating_add(2));
+
+/// How much text makes one node, so that the arena seldom has to grow. Real pages have 20 to 40.
+const TEXT_BYTES_PER_NODE: usize = 32;
 
 /// A page as a tree.
 pub(crate) struct Tree {
@@ -73,8 +76,9 @@ impl<'t> ElementRef<'t> {
 }
 
 impl Tree {
-    fn new() -> Self {
-        let mut tree = Self { nodes: Vec::with_capacity(256), attributes: Vec::new() };
+    fn new(text_bytes: usize) -> Self {
+        let nodes = Vec::with_capacity(text_bytes / TEXT_BYTES_PER_NODE);
+        let mut tree = Self { nodes, attributes: Vec::new() };
         for reserved in [DOCUMENT, TEMPLATE_CONTENTS, COMMENT] {
             let id = tree.add(Content::Root);
             debug_assert_eq!(id, reserved);
@@ -143,6 +147,24 @@ impl Tree {
         self.add(Content::Element(Element { name, attributes_start, attributes_end }))
     }
 
+    /// Gives an element the attributes that it does not have yet.
+    fn add_missing_attributes(&mut self, id: NodeId, attributes: Vec<Attribute>) {
+        let NodeRef::Element(held) = self.node(id) else { return };
+        let mut all = held.attributes.to_vec();
+        let missing = |new: &Attribute| held.attribute(&new.name.local).is_none();
+        all.extend(attributes.into_iter().filter(missing));
+        if all.len() == held.attributes.len() {
+            return;
+        }
+        let attributes_start = self.attributes.len() as u32;
+        self.attributes.extend(all);
+        let attributes_end = self.attributes.len() as u32;
+        if let Content::Element(element) = &mut self.at_mut(id).content {
+            element.attributes_start = attributes_start;
+            element.attributes_end = attributes_end;
+        }
+    }
+
     fn append(&mut self, parent: NodeId, child: NodeId) {
         self.detach(child);
         let previous = self.at_mut(parent).last_child.replace(child);
@@ -208,9 +230,10 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    pub(crate) fn new() -> Self {
+    /// An arena with room for a text of this length.
+    pub(crate) fn new(text_bytes: usize) -> Self {
         Self {
-            tree: RefCell::new(Tree::new()),
+            tree: RefCell::new(Tree::new(text_bytes)),
             elements: Cell::new(0),
             formatting_elements: Cell::new(0),
         }
@@ -324,27 +347,13 @@ impl TreeSink for Arena {
     }
 
     fn add_attrs_if_missing(&self, target: &NodeId, attrs: Vec<Attribute>) {
-        let mut tree = self.tree.borrow_mut();
-        let NodeRef::Element(held) = tree.node(*target) else { return };
-        let missing = |new: &Attribute| held.attribute(&new.name.local).is_none();
-        let added: Vec<_> = attrs.into_iter().filter(missing).collect();
-        if added.is_empty() {
-            return;
-        }
-        let all: Vec<_> = held.attributes.iter().cloned().chain(added).collect();
-        let attributes_start = tree.attributes.len() as u32;
-        tree.attributes.extend(all);
-        let attributes_end = tree.attributes.len() as u32;
-        if let Content::Element(element) = &mut tree.at_mut(*target).content {
-            element.attributes_start = attributes_start;
-            element.attributes_end = attributes_end;
-        }
+        self.tree.borrow_mut().add_missing_attributes(*target, attrs);
     }
 
     fn is_mathml_annotation_xml_integration_point(&self, target: &NodeId) -> bool {
         let tree = self.tree.borrow();
         let NodeRef::Element(element) = tree.node(*target) else { return false };
-        element.attribute(&html5ever::local_name!("encoding")).is_some_and(|encoding| {
+        element.attribute(&local_name!("encoding")).is_some_and(|encoding| {
             encoding.eq_ignore_ascii_case("text/html")
                 || encoding.eq_ignore_ascii_case("application/xhtml+xml")
         })

@@ -11,6 +11,9 @@ pub(super) enum Place {
     Attribute,
 }
 
+/// Longest name in the table, `CounterClockwiseContourIntegral;`, and one more.
+const NAME_BYTES_MAX: usize = 33;
+
 /// One resolved reference: one or two characters, and the bytes that it took behind the `&`.
 struct Resolved {
     first: char,
@@ -51,45 +54,45 @@ pub(super) fn decode(written: &str, place: Place) -> StrTendril {
 fn resolve(behind: &[u8], place: Place) -> Option<Resolved> {
     match behind.first()? {
         b'#' => numeric(behind),
-        byte if byte.is_ascii_alphanumeric() => common(behind).or_else(|| named(behind, place)),
+        byte if byte.is_ascii_alphanumeric() => {
+            closed_name(behind).or_else(|| longest_name(behind, place))
+        }
         _ => None,
     }
 }
 
-/// The references that nearly all pages consist of, without the long way through the table.
-fn common(behind: &[u8]) -> Option<Resolved> {
-    let (first, bytes) = match behind {
-        [b'a', b'm', b'p', b';', ..] => ('&', 4),
-        [b'l', b't', b';', ..] => ('<', 3),
-        [b'g', b't', b';', ..] => ('>', 3),
-        [b'q', b'u', b'o', b't', b';', ..] => ('"', 5),
-        [b'n', b'b', b's', b'p', b';', ..] => ('\u{a0}', 5),
-        _ => return None,
-    };
-    Some(Resolved { first, second: None, bytes })
+/// A name that ends with a semicolon, as nearly all do: one look into the table is enough.
+fn closed_name(behind: &[u8]) -> Option<Resolved> {
+    let letters = behind.iter().take(NAME_BYTES_MAX).position(|byte| !byte.is_ascii_alphanumeric());
+    let bytes = letters? + 1;
+    if behind[bytes - 1] != b';' {
+        return None;
+    }
+    let name = std::str::from_utf8(&behind[..bytes]).ok()?;
+    resolved(*NAMED_ENTITIES.get(name)?, bytes)
 }
 
-/// The longest name in the table that stands here. The table also holds every beginning of a name
-/// (with a zero), which tells when to stop looking.
-fn named(behind: &[u8], place: Place) -> Option<Resolved> {
+/// The longest name in the table that stands here, with or without a semicolon. The table also
+/// holds every beginning of a name (with a zero), which tells when to stop looking.
+fn longest_name(behind: &[u8], place: Place) -> Option<Resolved> {
     let mut longest = None;
-    for length in 1..=behind.len() {
-        let Ok(name) = std::str::from_utf8(&behind[..length]) else { break };
-        match NAMED_ENTITIES.get(name) {
-            None => break,
-            Some((0, _)) => {}
-            Some(&(first, second)) => longest = Some((first, second, length)),
-        }
+    for bytes in 1..=behind.len() {
+        let Ok(name) = std::str::from_utf8(&behind[..bytes]) else { break };
+        let Some(characters) = NAMED_ENTITIES.get(name) else { break };
+        longest = resolved(*characters, bytes).or(longest);
     }
-    let (first, second, bytes) = longest?;
-    if place == Place::Attribute && behind[bytes - 1] != b';' {
-        let follower = behind.get(bytes);
-        if follower.is_some_and(|byte| *byte == b'=' || byte.is_ascii_alphanumeric()) {
-            return None;
-        }
+    let longest = longest?;
+    let follower = behind.get(longest.bytes);
+    let goes_on = follower.is_some_and(|byte| *byte == b'=' || byte.is_ascii_alphanumeric());
+    if place == Place::Attribute && behind[longest.bytes - 1] != b';' && goes_on {
+        return None;
     }
-    let second = (second != 0).then(|| char::from_u32(second)).flatten();
-    Some(Resolved { first: char::from_u32(first)?, second, bytes })
+    Some(longest)
+}
+
+fn resolved((first, second): (u32, u32), bytes: usize) -> Option<Resolved> {
+    let character = |number| char::from_u32(number).filter(|character| *character != '\0');
+    Some(Resolved { first: character(first)?, second: character(second), bytes })
 }
 
 fn numeric(behind: &[u8]) -> Option<Resolved> {

@@ -55,7 +55,8 @@ pub(crate) struct Document {
 /// Reads a whole page.
 pub(crate) fn build_tree(text: &str, syntax: Syntax, limits: &ParseLimits) -> Document {
     let text = text::unix_lines(text::cut(text, TEXT_BYTES_MAX));
-    let mut tokenizer = Tokenizer::new(&text, syntax, limits.attributes_max, Guard::new(limits));
+    let guard = Guard::new(text.len(), limits);
+    let mut tokenizer = Tokenizer::new(&text, syntax, limits.attributes_max, guard);
     tokenizer.run();
     let (tree, too_deep) = tokenizer.sink.finish();
     Document { tree, too_deep, too_many_attributes: tokenizer.too_many_attributes }
