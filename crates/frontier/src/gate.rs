@@ -43,19 +43,15 @@ impl Gate {
         if self.in_flight >= terms.at_once {
             return Opening::OnEvent;
         }
-        let Some(last_start) = self.last_start.filter(|_| terms.delay_ms > 0) else {
-            return if terms.delay_ms > 0 && self.unstarted > 0 {
-                Opening::OnEvent
-            } else {
-                Opening::At(Moment(0))
-            };
-        };
+        if terms.delay_ms == 0 {
+            return Opening::At(Moment(0));
+        }
         // The delay counts from the real start of the request: a slow connect between hand-out
         // and request would otherwise let the next request follow too closely.
         if self.unstarted > 0 {
             return Opening::OnEvent;
         }
-        Opening::At(last_start.plus_ms(terms.delay_ms))
+        Opening::At(self.last_start.map_or(Moment(0), |start| start.plus_ms(terms.delay_ms)))
     }
 
     pub(crate) fn enter(&mut self) {

@@ -2,6 +2,7 @@
 
 mod cost;
 mod fairness;
+mod head;
 mod model;
 mod politeness;
 mod rules;

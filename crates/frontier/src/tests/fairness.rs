@@ -146,6 +146,34 @@ fn a_very_slow_site_slows_nobody() {
 }
 
 #[test]
+fn nobody_waits_longer_than_two_seconds_for_a_visit_in_flight() {
+    let mut sim =
+        sim(sites(&[("quick.example", 10, 3), ("stuck.test", 60_000, 3)]), Fairness::Equal, 8);
+    sim.run_until(Moment(1_900));
+    assert_eq!(sim.requests, 9 + 1, "eight ahead of the one in flight");
+    sim.run_until(Moment(4_000));
+    assert!(sim.requests > 100, "{}", sim.requests);
+}
+
+#[test]
+fn a_late_site_takes_its_turn_even_where_all_are_slow() {
+    const NAMES: [&str; 7] =
+        ["a.example", "b.test", "c.invalid", "d.com", "e.org", "f.net", "late.id"];
+    let manners: Vec<_> = NAMES.iter().map(|&name| (name, 1000, 3)).collect();
+    let mut sim = Sim::new(sites(&manners));
+    // One visit a second for sites that could each be asked every three seconds.
+    sim.start(1, Politeness { delay_ms: 3000, workers: 1, ..Politeness::default() }, None);
+    for name in &NAMES[..6] {
+        sim.seed(1, url(name, 0));
+    }
+    sim.run_until(Moment(600_000));
+    sim.seed(1, url("late.id", 0));
+    sim.run_until(Moment(670_000));
+    let late = sim.log.iter().filter(|asked| asked.url.host_str() == "late.id").count();
+    assert!((8..=12).contains(&late), "a seventh of seventy: {late}");
+}
+
+#[test]
 fn a_long_delay_of_one_host_slows_nobody() {
     let rate = |delay_ms: Option<u64>| {
         let mut sim = Sim::new(sites(&[("a.example", 50, 3), ("b.test", 50, 3)]));

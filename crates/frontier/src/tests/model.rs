@@ -7,7 +7,6 @@ use telusur_model::{CrawlNo, Fairness, FetchOutcome, FinishReason, Lane, PageUrl
 use telusur_model::{Host, Retry, Visit};
 
 use super::sim::{Rng, Sim, Web, failed, page, url};
-use crate::Frontier;
 
 /// A graph over a few hosts, some of which share an address; outcomes by the dice.
 #[derive(Debug)]
@@ -141,8 +140,7 @@ proptest! {
     ) {
         let expect = web.reachable();
         let start = web.url(0);
-        let mut sim = Sim::new(web);
-        sim.frontier = Frontier::with_head_max(head_max);
+        let mut sim = Sim::with_head_max(web, head_max);
         sim.rng = Rng(seed);
         sim.spacing_ms = politeness.delay_ms;
         sim.read_ms = read_ms;
@@ -174,8 +172,8 @@ proptest! {
         seed in 1_u64..u64::MAX,
     ) {
         let pages = web.pages;
-        let mut sim = Sim::new(RandomWeb { trouble_percent: 0, links: Vec::new(), ..web });
-        sim.frontier = Frontier::with_head_max(head_max);
+        let web = RandomWeb { trouble_percent: 0, links: Vec::new(), ..web };
+        let mut sim = Sim::with_head_max(web, head_max);
         sim.rng = Rng(seed);
         sim.read_ms = read_ms;
         sim.start(1, Politeness { delay_ms: 0, ..Politeness::default() }, None);

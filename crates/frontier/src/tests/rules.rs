@@ -187,11 +187,11 @@ fn workers_and_per_host_are_kept() {
 
 #[test]
 fn the_rate_is_kept() {
-    for rate in [0.5, 3.0, 7.0, 300.0, 1500.0] {
+    for (rate, seconds) in [(0.5, 60), (7.0, 60), (300.0, 5), (1500.0, 2)] {
         let politeness = Politeness { rate_per_second: Some(rate), workers: 300, ..no_delay() };
         let mut sim = crawl(Plain::default(), politeness, 100);
-        sim.run_until(Moment(20_000));
-        let expect = rate * 20.0;
+        sim.run_until(Moment(seconds * 1000));
+        let expect = rate * seconds as f64;
         let count = sim.requests as f64;
         assert!(count <= expect + 2.0, "{count} at {rate}/s");
         assert!(count >= expect * 0.97 - 1.0, "{count} at {rate}/s");
@@ -235,6 +235,31 @@ fn addresses_written_as_hosts_need_no_lookup_and_share_their_gate() {
     assert!((99..=101).contains(&sim.requests), "{}", sim.requests);
     for (host, pages) in &sim.pages {
         assert!((24..=26).contains(pages), "{host:?} {pages}");
+    }
+}
+
+#[test]
+fn crawls_share_an_address() {
+    struct AllOnOne;
+    impl Web for AllOnOne {
+        fn address(&self, _host: &Host) -> Option<std::net::IpAddr> {
+            Some("10.0.0.1".parse().unwrap())
+        }
+        fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
+            chain_link(visit, 1)
+        }
+    }
+    let mut sim = Sim::new(AllOnOne);
+    sim.spacing_ms = 100;
+    for no in 1..=4 {
+        sim.start(no, Politeness { delay_ms: 100, ..Politeness::default() }, None);
+        sim.seed(no, url(&format!("h{no}.com"), 0));
+        sim.seed(no, url(&format!("g{no}.com"), 0));
+    }
+    sim.run_until(Moment(80_000));
+    assert!(sim.requests >= 790, "{}", sim.requests);
+    for (host, pages) in &sim.pages {
+        assert!((90..=110).contains(pages), "{host:?} {pages}");
     }
 }
 

@@ -3,7 +3,7 @@
 //! nothing is decided for a moment that has passed.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use telusur_model::{
@@ -96,9 +96,18 @@ enum Event {
     Requested(Visit),
     Finished(Visit, FetchOutcome, Option<Moment>),
     Committed(Visit, FetchOutcome, Disposition),
+    Told,
     Read { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     Answer { crawl: CrawlNo, host: Host, region: Region, rows: Vec<Row>, exhausted: bool },
     Address(Host),
+}
+
+/// A commit that the frontier is yet to be told of.
+#[derive(Debug)]
+struct Commit {
+    visit: Visit,
+    stored_page: bool,
+    discovered: Vec<Row>,
 }
 
 /// One request, as the network saw it.
@@ -123,6 +132,7 @@ pub(super) struct Sim<W> {
     /// Fail if a host or an address is asked twice within this time.
     pub(super) spacing_ms: u64,
     pub(super) keep_log: bool,
+    head_max: usize,
 
     starts: BTreeMap<CrawlNo, CrawlStart>,
     pub(super) store: BTreeMap<(CrawlNo, Host), Queue>,
@@ -132,6 +142,8 @@ pub(super) struct Sim<W> {
     event_bodies: BTreeMap<usize, Event>,
     events_made: usize,
 
+    /// Commits are told in their order, some time after they were made.
+    commits_untold: VecDeque<Commit>,
     handed_out: BTreeSet<(CrawlNo, QueuePlace)>,
     last_asked: BTreeMap<Host, Moment>,
     last_asked_address: BTreeMap<IpAddr, Moment>,
@@ -148,8 +160,12 @@ pub(super) struct Sim<W> {
 
 impl<W: Web> Sim<W> {
     pub(super) fn new(web: W) -> Self {
+        Self::with_head_max(web, 64)
+    }
+
+    pub(super) fn with_head_max(web: W, head_max: usize) -> Self {
         Self {
-            frontier: Frontier::new(),
+            frontier: Frontier::with_head_max(head_max),
             web,
             now: Moment(0),
             rng: Rng(0x9e37_79b9_7f4a_7c15),
@@ -158,6 +174,7 @@ impl<W: Web> Sim<W> {
             commit_ms: 5,
             spacing_ms: 0,
             keep_log: true,
+            head_max,
             starts: BTreeMap::new(),
             store: BTreeMap::new(),
             seen: BTreeSet::new(),
@@ -165,6 +182,7 @@ impl<W: Web> Sim<W> {
             events: BinaryHeap::new(),
             event_bodies: BTreeMap::new(),
             events_made: 0,
+            commits_untold: VecDeque::new(),
             handed_out: BTreeSet::new(),
             last_asked: BTreeMap::new(),
             last_asked_address: BTreeMap::new(),
@@ -206,8 +224,9 @@ impl<W: Web> Sim<W> {
     pub(super) fn restart(&mut self, quiet_ms: u64) {
         self.events.clear();
         self.event_bodies.clear();
+        self.commits_untold.clear();
         self.handed_out.clear();
-        self.frontier = Frontier::new();
+        self.frontier = Frontier::with_head_max(self.head_max);
         for (no, start) in self.starts.clone() {
             let pages_of = |host: &Host| self.pages.get(&(no, host.clone())).copied().unwrap_or(0);
             let hosts = self.store.iter().filter(|((crawl, _), _)| *crawl == no);
@@ -346,6 +365,7 @@ impl<W: Web> Sim<W> {
             Event::Committed(visit, outcome, disposition) => {
                 self.commit(visit, &outcome, disposition);
             }
+            Event::Told => self.tell_commit(),
             Event::Read { crawl, host, region, after, max } => {
                 let queue = self.store.entry((crawl, host.clone())).or_default();
                 let mut rows = queue
@@ -409,7 +429,6 @@ impl<W: Web> Sim<W> {
         let (crawl, host) = (visit.crawl, visit.url.host());
         let queue = self.store.get_mut(&(crawl, host.clone())).unwrap();
         assert!(queue.remove(&visit.place).is_some(), "committed twice: {visit:?}");
-        self.handed_out.remove(&(crawl, visit.place));
         let stored_page = disposition == Disposition::Settle
             && matches!(outcome, FetchOutcome::Page(page) if page.status < 400);
         let mut discovered = Vec::new();
@@ -435,6 +454,16 @@ impl<W: Web> Sim<W> {
                 discovered.push((again, Some(due)));
             }
         }
+        self.commits_untold.push_back(Commit { visit, stored_page, discovered });
+        let ms = self.random_ms(self.commit_ms);
+        self.at(ms, Event::Told);
+    }
+
+    fn tell_commit(&mut self) {
+        let commit = self.commits_untold.pop_front().unwrap();
+        let Commit { visit, stored_page, discovered } = commit;
+        let (crawl, host) = (visit.crawl, visit.url.host());
+        self.handed_out.remove(&(crawl, visit.place));
         let committed_first = self.rng.below(2) == 0;
         if committed_first {
             self.frontier.committed(crawl, &host, visit.place, stored_page);
