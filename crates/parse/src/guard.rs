@@ -60,6 +60,9 @@ pub(crate) struct Guard<'l> {
     formatting_forwarded: usize,
     formatting_stopped: bool,
     markers: usize,
+    /// Whether a `<script>` or its like is open. The builder takes nothing but its text and its end
+    /// tag then, and panics at anything else.
+    in_raw_text: bool,
     too_deep: bool,
 }
 
@@ -78,6 +81,7 @@ impl<'l> Guard<'l> {
             formatting_forwarded: 0,
             formatting_stopped: false,
             markers: 0,
+            in_raw_text: false,
             too_deep: false,
         }
     }
@@ -133,11 +137,24 @@ impl<'l> Guard<'l> {
             return Next::Markup;
         }
         let next = self.forward_start(tag);
+        if self.in_raw_text {
+            return next;
+        }
         if name == local_name!("a") && !self.in_foreign_content() {
             self.forward_end(name.clone());
         }
         self.flattened.push(name);
         next
+    }
+
+    /// Whether an end tag belongs to a tag that was left out, and so is left out itself.
+    fn ends_flattened(&mut self, name: &LocalName) -> bool {
+        let recent = self.flattened.len().saturating_sub(FLATTENED_LOOKBACK);
+        let found = self.flattened[recent..].iter().rposition(|open| open == name);
+        if let Some(found) = found {
+            self.flattened.truncate(recent + found);
+        }
+        found.is_some()
     }
 
     /// Ends all formatting for the rest of the page once the builder has re-opened too much of it.
@@ -159,7 +176,10 @@ impl<'l> Guard<'l> {
     fn forward_start(&mut self, tag: Tag) -> Next {
         self.full = false;
         let next = self.forward(Token::TagToken(tag));
-        self.stop_endless_repairs();
+        self.in_raw_text = matches!(next, Next::Raw(_));
+        if !self.in_raw_text {
+            self.stop_endless_repairs();
+        }
         next
     }
 
@@ -225,9 +245,8 @@ impl Sink for Guard<'_> {
     }
 
     fn end_tag(&mut self, name: LocalName) {
-        let recent = self.flattened.len().saturating_sub(FLATTENED_LOOKBACK);
-        if let Some(found) = self.flattened[recent..].iter().rposition(|open| *open == name) {
-            self.flattened.truncate(recent + found);
+        let ends_raw_text = std::mem::take(&mut self.in_raw_text);
+        if !ends_raw_text && self.ends_flattened(&name) {
             return;
         }
         if sets_marker(&name) {

@@ -68,6 +68,23 @@ fn scripts_in_the_deep_stay_scripts() {
 }
 
 #[test]
+fn a_script_ends_though_one_like_it_was_left_out() {
+    // The SVG script was closed at once, and its end tag never came.
+    for depth in 490..520 {
+        let deep = "<div>".repeat(depth);
+        check_survives(&format!("{deep}<svg><script><p><script>x</script>"));
+        check_survives(&format!("{deep}<math><mi><script>x</script>"));
+    }
+}
+
+#[test]
+fn repairs_may_run_out_at_raw_text() {
+    let limits = ParseLimits { repairs_max: 2, ..ParseLimits::default() };
+    let page = parse(&raw_page("text/html", b"<p><b><i><u><p><xmp><p>a  b</xmp>c  d"), &limits);
+    assert_eq!((page.text.as_str(), page.warnings), ("<p>a  b\nc d", vec![Warning::TooDeep]));
+}
+
+#[test]
 fn attributes_m2() {
     let many: String = (0..20_000).map(|n| format!(" a{n}='>'")).collect();
     let page = check_survives(&format!("<div{many}>"));
