@@ -27,6 +27,8 @@ mod decode;
 mod exchange;
 mod failure;
 
+pub mod robots;
+
 pub use crate::guard::{AddressGuard, GuardError};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
