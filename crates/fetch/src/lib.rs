@@ -28,6 +28,7 @@ mod exchange;
 mod failure;
 
 pub mod robots;
+pub mod sitemap;
 
 pub use crate::guard::{AddressGuard, GuardError};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
