@@ -3,10 +3,10 @@
 //! Pure and total: [`parse`] does no I/O, reads no clock, starts no thread and cannot fail. The
 //! same bytes give the same [`ParsedPage`]; what went wrong on the way is in its warnings.
 //!
-//! The way of a page, one module each: [`kind`] decides whether it is read at all, [`charset`]
-//! makes text of it, [`tokens`] cuts the text into tags and characters, [`guard`] keeps hostile
-//! nesting away from html5ever's tree builder, [`tree`] is the arena that the builder fills, and
-//! [`extract`] takes everything out of the tree in one walk, with [`links`] and [`text`] at hand.
+//! The way of a page, one module each: `kind` decides whether it is read at all, `charset`
+//! makes text of it, `tokens` cuts the text into tags and characters, `guard` keeps hostile
+//! nesting away from html5ever's tree builder, `tree` is the arena that the builder fills, and
+//! `extract` takes everything out of the tree in one walk, with `links` and `text` at hand.
 
 mod limits;
 
