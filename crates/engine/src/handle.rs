@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
-use telusur_model::{Clock, CrawlNo, FinishReason, PauseReason, Progress};
+use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress};
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -45,6 +45,7 @@ pub struct EngineOptions {
 /// A running engine.
 pub struct Engine {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
@@ -56,6 +57,7 @@ pub struct Engine {
 #[derive(Clone)]
 pub struct EngineHandle {
     store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
 }
@@ -82,7 +84,7 @@ impl Engine {
         let task = CrawlTask {
             frontier: Frontier::new(),
             store: Arc::clone(&store),
-            clock,
+            clock: Arc::clone(&clock),
             fetch: FetchStage { fetcher, events: events.clone() },
             parse,
             commit,
@@ -96,13 +98,14 @@ impl Engine {
             is_shutting_down: false,
         };
         let task = tokio::spawn(task.run());
-        Ok(Self { store, events, progress, task, commit: Some(committer), parsers })
+        Ok(Self { store, clock, events, progress, task, commit: Some(committer), parsers })
     }
 
     /// For those who ask it for things.
     pub fn handle(&self) -> EngineHandle {
         EngineHandle {
             store: Arc::clone(&self.store),
+            clock: Arc::clone(&self.clock),
             events: self.events.downgrade(),
             progress: self.progress.clone(),
         }
@@ -179,15 +182,18 @@ impl EngineHandle {
 
     /// Whether a crawl is in this process, running or paused.
     pub fn is_here(&self, crawl: CrawlNo) -> bool {
-        self.progress.borrow().get(&crawl).is_some_and(|progress| {
-            !matches!(progress.state, telusur_model::CrawlState::Finished { .. })
-        })
+        self.progress
+            .borrow()
+            .get(&crawl)
+            .is_some_and(|progress| !matches!(progress.state, CrawlState::Finished { .. }))
     }
 
     /// Runs a crawl of the store, from where it is.
     pub async fn run(&self, crawl: CrawlNo) -> Result<(), RequestError> {
         let store = Arc::clone(&self.store);
+        let wall = Arc::clone(&self.clock);
         let loaded = tokio::task::spawn_blocking(move || {
+            store.set_state(crawl, CrawlState::Running, wall.wall())?;
             Ok::<_, StoreError>((store.crawl(crawl)?, store.hosts(crawl)?))
         });
         let (record, hosts) = loaded.await.map_err(|_| RequestError::Stopped)??;

@@ -15,6 +15,7 @@ mod fetch_stage;
 mod handle;
 mod parse_stage;
 mod progress;
+mod stored_page;
 
 pub use crate::clock::SystemClock;
 pub use crate::error::{EngineError, RequestError};

@@ -13,6 +13,10 @@ use telusur_model::{
 use telusur_store::{CrawlStore, Ending, FrontierStore, How, NewCrawl, QueueAsk, Step};
 use telusur_store_embedded::EmbeddedStore;
 
+// The allocator of the product: memory figures depend on it.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const HOSTS: u64 = 1_000;
 const LINKS_PER_VISIT: u64 = 100;
 const VISITS_PER_STEP: usize = 64;

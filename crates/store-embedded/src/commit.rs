@@ -51,8 +51,8 @@ impl<'a> StepWriter<'a> {
         let places = self.append_bodies(&endings)?;
         self.memory.broken = true;
         let known = self.known_keys(&endings)?;
-        for (ending, places) in endings.into_iter().zip(places) {
-            self.end(ending, places, &known)?;
+        for (ending, place) in endings.into_iter().zip(places) {
+            self.end(ending, place, &known)?;
         }
         for (crawl, active_ms) in step.active_ms {
             if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
@@ -158,30 +158,22 @@ impl<'a> StepWriter<'a> {
 
     /// Appends and syncs the bodies of a step: they are on the disk before the records that point at
     /// them. Nothing but the segments' unacknowledged tails has changed when this fails.
-    fn append_bodies(&mut self, endings: &[Ending]) -> Result<Vec<BlobPlaces>, StoreError> {
-        let mut places = vec![BlobPlaces::default(); endings.len()];
-        let mut by_crawl: HashMap<CrawlNo, (Vec<&[u8]>, Vec<(usize, BlobKind)>)> = HashMap::new();
+    fn append_bodies(&mut self, endings: &[Ending]) -> Result<Vec<Option<BlobRef>>, StoreError> {
+        let mut places = vec![None; endings.len()];
+        let mut by_crawl: HashMap<CrawlNo, (Vec<&[u8]>, Vec<usize>)> = HashMap::new();
         for (index, ending) in endings.iter().enumerate() {
             let How::Page(page) = &ending.how else { continue };
+            let Some(blob) = &page.packed.blob else { continue };
             let (blobs, owners) = by_crawl.entry(ending.visit.crawl).or_default();
-            for (kind, blob) in
-                [(BlobKind::Body, &page.packed.body), (BlobKind::Parsed, &page.packed.parsed)]
-            {
-                if let Some(blob) = blob {
-                    blobs.push(blob);
-                    owners.push((index, kind));
-                }
-            }
+            blobs.push(blob);
+            owners.push(index);
         }
         for (crawl, (blobs, owners)) in by_crawl {
             let memory = self.memory.by_crawl.get_mut(&crawl).expect("still_queued loaded it");
             let (refs, end) = self.store.segments.append(crawl, memory.segment_end, &blobs)?;
             memory.segment_end = end;
-            for ((index, kind), blob) in owners.into_iter().zip(refs) {
-                match kind {
-                    BlobKind::Body => places[index].body = Some(blob),
-                    BlobKind::Parsed => places[index].parsed = Some(blob),
-                }
+            for (index, blob) in owners.into_iter().zip(refs) {
+                places[index] = Some(blob);
             }
         }
         tracing::trace!(endings = endings.len(), "bodies synced");
@@ -216,7 +208,7 @@ impl<'a> StepWriter<'a> {
     fn end(
         &mut self,
         ending: Ending,
-        places: BlobPlaces,
+        place: Option<BlobRef>,
         known: &HashSet<(CrawlNo, UrlKey)>,
     ) -> Result<(), StoreError> {
         let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes } = ending;
@@ -249,7 +241,7 @@ impl<'a> StepWriter<'a> {
         stats.other_schemes += u64::from(other_schemes);
         stats.queued -= u64::from(!is_retry);
         match how {
-            How::Page(page) => self.store_page(*page, places),
+            How::Page(page) => self.store_page(*page, place),
             How::Later { due, counted, reason, .. } => self.retry(visit, due, counted, reason),
             How::Redirected { status, to } => {
                 let stats = &mut self.crawl_memory(crawl).stats;
@@ -277,9 +269,12 @@ impl<'a> StepWriter<'a> {
         Ok(())
     }
 
-    fn store_page(&mut self, page: PageToStore, places: BlobPlaces) {
+    fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {
         let seq = self.next_seq();
-        let record = PageRecord { seq, body: places.body, parsed: places.parsed, ..page.record };
+        let PageToStore { record, packed } = page;
+        let body = place.filter(|_| packed.has_body);
+        let parsed = place.filter(|_| packed.has_extract);
+        let record = PageRecord { seq, body, parsed, ..record };
         let stats = &mut self.crawl_memory(record.crawl).stats;
         stats.pages += 1;
         stats.ok += u64::from(record.is_ok());
@@ -463,16 +458,4 @@ impl Trail {
         }
         self.redirects.iter().chain([&self.url]).cloned().collect()
     }
-}
-
-#[derive(Clone, Copy, Default)]
-struct BlobPlaces {
-    body: Option<BlobRef>,
-    parsed: Option<BlobRef>,
-}
-
-#[derive(Clone, Copy)]
-enum BlobKind {
-    Body,
-    Parsed,
 }

@@ -31,14 +31,14 @@ use crate::memory::Memory;
 pub use crate::segment::{SegmentEnd, Segments};
 
 /// Blocks of the key-value database held in memory.
-const CACHE_BYTES: u64 = 32 << 20;
+const CACHE_BYTES: u64 = 16 << 20;
 /// Journal that is kept before memory tables are written out. The engine's smallest: it is read
 /// again at every start, so it bounds the time that a start takes after a kill.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
 /// Newest rows of a large keyspace, before they are written out.
-const MEMTABLE_BYTES: u64 = 16 << 20;
+const MEMTABLE_BYTES: u64 = 4 << 20;
 /// The same for keyspaces of few rows.
-const SMALL_MEMTABLE_BYTES: u64 = 2 << 20;
+const SMALL_MEMTABLE_BYTES: u64 = 1 << 20;
 
 /// The embedded store.
 pub struct EmbeddedStore {

@@ -4,7 +4,8 @@ use telusur_model::{BlobRef, Crawl, CrawlNo, Keep, PageRecord, ParsedPage, RawPa
 use telusur_store::{Body, Packed, PageStore, StoreError};
 
 use crate::rows::{self, decode};
-use crate::{EmbeddedStore, engine_error, warc};
+use crate::warc::{self, Kept};
+use crate::{EmbeddedStore, engine_error};
 
 impl PageStore for EmbeddedStore {
     fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed {
@@ -15,14 +16,16 @@ impl PageStore for EmbeddedStore {
             Keep::Raw => true,
         };
         let keeps_extract = is_parsed && crawl.keep != Keep::None;
-        let extract = || {
-            let json = serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers");
-            warc::pack_extract(crawl, page.url.as_str(), at, &json)
+        let json = keeps_extract
+            .then(|| serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers"));
+        let kept = Kept {
+            crawl,
+            at,
+            url: page.url.as_str(),
+            answer: keeps_body.then_some(page),
+            extract: json.as_deref(),
         };
-        Packed {
-            body: keeps_body.then(|| warc::pack_answer(crawl, page, at)),
-            parsed: keeps_extract.then(extract),
-        }
+        Packed { blob: warc::pack(&kept), has_body: keeps_body, has_extract: keeps_extract }
     }
 
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
@@ -50,7 +53,7 @@ impl PageStore for EmbeddedStore {
     }
 
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError> {
-        let json = warc::unpack(&self.segments.read(crawl, blob)?)?;
+        let json = warc::unpack_extract(&self.segments.read(crawl, blob)?)?;
         serde_json::from_slice(&json)
             .map_err(|error| StoreError::Damaged(format!("an extract cannot be read: {error}")))
     }

@@ -127,13 +127,15 @@ pub struct QueueAsk<'a> {
     pub max: usize,
 }
 
-/// Blobs ready to be appended.
+/// What is kept of a page, ready to be appended.
 #[derive(Clone, Debug, Default)]
 pub struct Packed {
-    /// The raw answer, if it is kept.
-    pub body: Option<Vec<u8>>,
-    /// What was extracted, if it is kept.
-    pub parsed: Option<Vec<u8>>,
+    /// The bytes, if anything is kept.
+    pub blob: Option<Vec<u8>>,
+    /// Whether the raw answer is in it.
+    pub has_body: bool,
+    /// Whether the extract is in it.
+    pub has_extract: bool,
 }
 
 /// A stored answer.

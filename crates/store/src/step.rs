@@ -79,12 +79,12 @@ pub enum How {
     },
 }
 
-/// A page with its blobs. The store fills in the record's sequence number and blob places.
+/// A page with its bytes. The store fills in the record's sequence number and the bytes' place.
 #[derive(Clone, Debug)]
 pub struct PageToStore {
     /// The record.
     pub record: PageRecord,
-    /// The blobs.
+    /// What is kept of it.
     pub packed: Packed,
 }
 

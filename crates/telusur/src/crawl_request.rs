@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use telusur_model::{
-    Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeKind, ScopeRules, Seeds,
+    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeKind,
+    ScopeRules, Seeds, Timestamp,
 };
 
 use crate::settings::{FailOn, Key, Settings, Value};
@@ -47,6 +48,26 @@ impl CrawlRequest {
             keep: keep(settings.word(Key::Keep)),
             topic: settings.list(Key::Topic).iter().map(|word| word.to_lowercase()).collect(),
             keep_tracking: settings.switch(Key::KeepTracking),
+        }
+    }
+}
+
+impl CrawlRequest {
+    /// The request as a crawl; the store gives it its number and its id.
+    pub fn into_crawl(self, created_at: Timestamp) -> Crawl {
+        Crawl {
+            no: CrawlNo(0),
+            id: CrawlId::new(created_at, 0),
+            name: self.name,
+            created_at,
+            seeds: self.seeds,
+            scope: self.scope,
+            politeness: self.politeness,
+            limits: self.limits,
+            fetch: self.fetch,
+            keep: self.keep,
+            topic: self.topic,
+            keep_tracking: self.keep_tracking,
         }
     }
 }

@@ -1,13 +1,15 @@
 //! The parts of the program `telusur`: its command line, its settings, and what it says.
 //!
 //! Read in this order: [`cli`] is what can be typed, [`settings`] is where values come from,
-//! [`commands`] carries a command out. Nothing here opens a connection.
+//! [`commands`] carries a command out, with the engine of [`foreground`] on the store of [`backend`].
 
 pub mod cli;
 pub mod settings;
 pub mod start_urls;
 
+pub mod backend;
 pub mod crawl_request;
+pub mod foreground;
 
 pub mod commands;
 

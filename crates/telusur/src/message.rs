@@ -13,8 +13,16 @@ const SHOWN_CHARS_MAX: usize = 200;
 pub mod exit {
     /// The command or the configuration is wrong.
     pub const USAGE: u8 = 2;
+    /// No start URL could be fetched.
+    pub const NO_START: u8 = 3;
     /// The disk is full, locked or damaged.
     pub const STORAGE: u8 = 4;
+    /// More failed than `--fail-on` bears.
+    pub const FAIL_ON: u8 = 6;
+    /// Interrupted from the keyboard, after saving.
+    pub const INTERRUPTED: u8 = 130;
+    /// Asked to end, after saving.
+    pub const TERMINATED: u8 = 143;
 }
 
 macro_rules! codes {
@@ -103,8 +111,40 @@ codes! {
     BadJsonLine = "E0117", exit::USAGE, "a line is not the expected JSON";
     /// The log file could not be opened.
     LogFile = "E0118", exit::USAGE, "the log file cannot be opened";
+    /// There is no such crawl in the data directory. A crawl is named by its id, its alias `crawl_N`,
+    /// its name, or `last`; `telusur ls` lists them, and `--data` names another directory.
+    NoSuchCrawl = "E0119", exit::USAGE, "there is no such crawl";
+    /// The crawl is not in a state for this command: only a running crawl can be paused, only one
+    /// that has something left can be resumed, and a running one must be stopped before `rm`.
+    WrongState = "E0120", exit::USAGE, "the crawl is not in a state for this";
+    /// An argument was understood, and cannot be used.
+    BadArgument = "E0121", exit::USAGE, "an argument cannot be used";
+    /// `rm` and `cancel` delete what was crawled. On a terminal they ask; in a script they want
+    /// `--yes`.
+    NotConfirmed = "E0122", exit::USAGE, "deleting was not confirmed";
+    /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
+    /// --errors` lists what each of them answered; `telusur demo` works without a connection.
+    NoStart = "E0301", exit::NO_START, "no start URL could be fetched";
     /// A result could not be written, most often because the disk is full.
     Output = "E0401", exit::STORAGE, "the output could not be written";
+    /// One process owns a data directory. Reading commands and pause, resume, stop, cancel and exclude
+    /// are sent to it; a new crawl must wait for it to end, or use another directory with `--data`.
+    Locked = "E0402", exit::STORAGE, "the data directory is in use";
+    /// Less space is left than `limits.min_free_disk`, or none at all. The crawl is paused, nothing is
+    /// lost; free some space and resume it.
+    DiskFull = "E0403", exit::STORAGE, "the disk is full";
+    /// The data directory holds something else, or was written by another version of Telusur. It is
+    /// left as it is.
+    UnusableData = "E0404", exit::STORAGE, "the data directory cannot be used";
+    /// Bytes on the disk are not what was written. Nothing is deleted; `telusur verify` names what is
+    /// damaged.
+    DamagedData = "E0405", exit::STORAGE, "stored data is damaged";
+    /// The data directory could not be read or written.
+    Storage = "E0406", exit::STORAGE, "the data directory cannot be read or written";
+    /// `telusur verify` found a promise that does not hold; it printed which.
+    NotVerified = "E0407", exit::STORAGE, "a promise about the stored data does not hold";
+    /// More failed than the crawl's `--fail-on` bears. What was crawled is kept.
+    FailOn = "E0601", exit::FAIL_ON, "more failed than --fail-on bears";
 }
 
 impl Code {

@@ -19,6 +19,7 @@ mod server;
 
 pub mod bad_server;
 pub mod sim_disk;
+mod torture;
 
 #[cfg(test)]
 mod html_check;
@@ -34,3 +35,4 @@ pub use crate::random::Dice;
 pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};
 pub use crate::sim_disk::SimDisk;
+pub use crate::torture::{Torture, TortureReport};

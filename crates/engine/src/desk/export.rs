@@ -6,6 +6,7 @@ use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
 use super::answer::Emit;
+use crate::stored_page::stored_page;
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -62,10 +63,7 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
         let Some(last) = pages.last() else { break };
         seq = last.seq;
         for page in pages {
-            let parsed = match page.parsed {
-                Some(blob) => Some(store.parsed(crawl.no, blob)?),
-                None => None,
-            };
+            let parsed = stored_page(store, crawl.no, &page)?;
             if !emit(Answer::Export(Box::new(page_line(page, parsed)))) {
                 return Ok(());
             }

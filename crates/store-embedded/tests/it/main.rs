@@ -2,3 +2,4 @@
 
 mod conformance;
 mod directory;
+mod power_loss;

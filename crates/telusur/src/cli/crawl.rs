@@ -10,16 +10,16 @@ use crate::settings::{Given, Key, Raw};
 #[derive(Args, Clone, Debug, Default)]
 #[command(
     after_help = "Examples:\n  \
-        telusur crawl https://docs.example -n 5000 --dry-run\n  \
-        telusur crawl -i urls.txt --scope host --delay 2s --dry-run\n  \
+        telusur crawl https://docs.example -n 5000 --name docs\n  \
+        telusur crawl -i urls.txt --scope host --delay 2s\n  \
         telusur crawl http://localhost:8080 --allow-private localhost:8080 --dry-run",
     after_long_help = "Durations are written 500ms, 2s, 10m, 1h30m; sizes 10kB, 1MiB; counts 1000, \
         1_000, 10k, 1m.\nFlags win over the environment (TELUSUR_MANNERS__DELAY=2s, or \
         CRAWL_DELAY_MS, CRAWLER_MAX_THREADS, CRAWLER_DURATION_SECONDS, CRAWLER_START_URLS), the \
         environment over .env, .env over configuration files. A list that is set replaces the one \
-        below it.\n\nExamples:\n  \
-        telusur crawl https://docs.example -n 5000 --dry-run\n  \
-        telusur crawl -i urls.txt --scope host --delay 2s --dry-run\n  \
+        below it.\n\nThe same command again goes on with a crawl that was interrupted; --new starts over.\n\nExamples:\n  \
+        telusur crawl https://docs.example -n 5000 --name docs\n  \
+        telusur crawl -i urls.txt --scope host --delay 2s\n  \
         telusur crawl http://localhost:8080 --allow-private localhost:8080 --dry-run"
 )]
 pub struct CrawlArgs {
@@ -32,10 +32,15 @@ pub struct CrawlArgs {
     /// A name for the crawl
     #[arg(long, value_name = "NAME", help_heading = "Start")]
     pub name: Option<String>,
+    /// Start over, also if an earlier crawl of the same start URLs was interrupted
+    #[arg(long, help_heading = "Start")]
+    pub new: bool,
     /// Show what would be crawled, and how, without asking anybody
-    // Required until this build can run a crawl.
-    #[arg(long, required = true, help_heading = "Start")]
+    #[arg(long, help_heading = "Start")]
     pub dry_run: bool,
+    /// Crawl in the background; watch it with `telusur show last`
+    #[arg(long, conflicts_with = "dry_run", help_heading = "Start")]
+    pub detach: bool,
 
     /// Stop after N pages; 0 = no limit [default: 0]
     #[arg(short = 'n', long, alias = "limit", value_name = "N", help_heading = "Limits")]
@@ -55,6 +60,9 @@ pub struct CrawlArgs {
     /// Take in at most N URLs of one registrable domain [default: 50k]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub max_per_site: Option<String>,
+    /// Pause when less space than this is left on the disk [default: 2GiB]
+    #[arg(long, value_name = "SIZE", help_heading = "Limits")]
+    pub min_free_disk: Option<String>,
     /// Read at most this much of one page [default: 1MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub max_body: Option<String>,
@@ -172,7 +180,7 @@ impl CrawlArgs {
         given
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 24] {
+    fn texts(&self) -> [(Key, &Option<String>); 25] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -198,6 +206,7 @@ impl CrawlArgs {
             (Key::Keep, &self.keep),
             (Key::FailOn, &self.fail_on),
             (Key::MaxErrors, &self.max_errors),
+            (Key::MinFreeDisk, &self.min_free_disk),
         ]
     }
 

@@ -22,7 +22,9 @@ use crate::settings::{Given, Key, Raw};
     about = "Crawl the web, search what you crawled. One binary, no services.",
     disable_help_subcommand = true,
     arg_required_else_help = true,
-    after_help = "Exit codes: 0 done, 2 usage or configuration, 4 storage.\n\
+    after_help = "Wherever a command takes a crawl, ID is its id, its alias crawl_N, its name, or last.\n\
+                  Exit codes: 0 done, 2 usage or configuration, 3 no start URL could be fetched, 4 storage,\n\
+                  6 more failed than --fail-on bears, 130 and 143 interrupted after saving.\n\
                   `telusur COMMAND --help` tells everything about a command."
 )]
 pub struct Cli {
@@ -124,13 +126,44 @@ pub enum ColorChoice {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Crawl a small site that is built into this program; needs no internet
+    Demo,
     /// Crawl from start URLs
     Crawl(Box<CrawlArgs>),
-    /// What an error code or a reason means
+    /// List crawls
+    Ls,
+    /// Show one crawl: its counters, its errors, what it skipped
+    Show(ShowArgs),
+    /// Go on with a crawl that was paused, stopped, killed, or reached a limit
+    Resume(ResumeArgs),
+    /// Let a running crawl wait, from another terminal
+    Pause(CrawlId),
+    /// End a running crawl and keep what it has
+    Stop(CrawlId),
+    /// End a crawl and throw away what it has
+    Cancel(RemoveArgs),
+    /// Add an exclusion to a crawl, also while it runs
+    Exclude {
+        /// The crawl
+        #[arg(value_name = "ID")]
+        crawl: String,
+        /// URLs that match this regular expression are not fetched any more
+        #[arg(value_name = "REGEX")]
+        pattern: String,
+    },
+    /// Delete a crawl and everything it stored
+    Rm(RemoveArgs),
+    /// Write the pages of a crawl as JSON lines
+    Export(ExportArgs),
+    /// Why a URL was crawled or not; also what an error code or a reason means
     Explain(ExplainArgs),
+    /// Check every promise about the stored data
+    Verify,
     /// How Telusur reads things, without touching the network
     #[command(subcommand)]
     Inspect(InspectCommand),
+    /// Measure a crawl of a synthetic web on this machine
+    Bench(BenchArgs),
     /// Write, check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -141,13 +174,119 @@ pub enum Command {
     },
     /// Print the version
     Version,
+    /// Serve a synthetic web until standard input ends (for `bench` and tests)
+    #[command(hide = true)]
+    FakeWeb {
+        /// What it looks like: seed=1,hosts=10,pages=20000
+        spec: String,
+    },
+}
+
+/// A crawl.
+#[derive(Args, Debug)]
+pub struct CrawlId {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID")]
+    pub crawl: String,
+}
+
+/// The arguments of `show`.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// List the URLs that failed or answered with an error
+    #[arg(long, conflicts_with = "skipped")]
+    pub errors: bool,
+    /// List the URLs that were never asked for, all or those with one reason
+    #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
+    pub skipped: Option<String>,
+}
+
+/// The arguments of `resume`.
+#[derive(Args, Debug)]
+pub struct ResumeArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// A new page limit for the whole crawl; 0 = no limit
+    #[arg(short = 'n', long, value_name = "N")]
+    pub max_pages: Option<String>,
+    /// A new time limit for the whole crawl; 0s = no limit
+    #[arg(short = 't', long, value_name = "DURATION")]
+    pub max_duration: Option<String>,
+    /// A new byte limit for the whole crawl; 0B = no limit
+    #[arg(long, value_name = "SIZE")]
+    pub max_bytes: Option<String>,
+    /// Most requests under way in the whole crawl
+    #[arg(short, long, value_name = "N|auto")]
+    pub workers: Option<String>,
+    /// Least time between the starts of two requests to one host
+    #[arg(long, value_name = "DURATION")]
+    pub delay: Option<String>,
+}
+
+/// The arguments of `rm` and `cancel`.
+#[derive(Args, Debug)]
+pub struct RemoveArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID")]
+    pub crawl: String,
+    /// Do not ask
+    #[arg(short, long)]
+    pub yes: bool,
+}
+
+/// The arguments of `export`.
+#[derive(Args, Debug)]
+pub struct ExportArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// The file; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Overwrite the file if it exists
+    #[arg(short = 'O', action = ArgAction::SetTrue)]
+    pub overwrite: bool,
 }
 
 /// The arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// A code such as E0103, or a reason such as timeout_connect
+    /// A URL, a code such as E0103, or a reason such as timeout_connect
+    #[arg(value_name = "URL|CODE")]
     pub subject: String,
+    /// Ask this crawl only
+    #[arg(long, value_name = "ID")]
+    pub crawl: Option<String>,
+}
+
+/// The arguments of `bench`.
+#[derive(Args, Clone, Debug)]
+pub struct BenchArgs {
+    /// Pages of the synthetic web
+    #[arg(long, value_name = "N", default_value = "20k")]
+    pub pages: String,
+    /// Hosts that they lie on
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub hosts: usize,
+    /// Links on every page
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub links: usize,
+    /// About how long a page is
+    #[arg(long, value_name = "SIZE", default_value = "20kB")]
+    pub page_bytes: String,
+    /// Most requests under way
+    #[arg(short, long, value_name = "N", default_value_t = 64)]
+    pub workers: u16,
+    /// Another web of the same kind
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// What is kept of a page: none, text, html or raw
+    #[arg(long, value_name = "WHAT", default_value = "html")]
+    pub keep: String,
 }
 
 /// The commands of `inspect`.

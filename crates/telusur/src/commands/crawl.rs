@@ -1,13 +1,17 @@
-//! `telusur crawl`: turns what the user typed into a request, and shows it.
+//! `telusur crawl`: turns what the user typed into a request, and runs it or shows it.
 
 use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_model::QueryParams;
+use telusur_engine::SystemClock;
+use telusur_model::{CrawlNo, CrawlState, FinishReason, QueryParams};
+use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
-use super::{Failure, Outcome, Session};
+use super::run::{self, RunJob};
+use super::{Failure, Outcome, Session, detach};
+use crate::backend::{self, OpenStore};
 use crate::cli::{Cli, CrawlArgs};
 use crate::crawl_request::{CrawlRequest, fail_on};
 use crate::message::{Code, Message, shown};
@@ -26,14 +30,81 @@ pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn W
         Err(message) => return Err(message.into()),
     };
     check_output(arguments)?;
+    if arguments.dry_run {
+        return dry_run(session, &request, &settings, output);
+    }
+    if arguments.detach {
+        return detach::detach(session, &settings, output);
+    }
+    let open = backend::open(backend::data_dir(&settings))?;
+    let (crawl, is_resumed) = accept(&open, request, arguments.new)?;
+    if is_resumed {
+        session.talk.note(&format!("{crawl} was interrupted and goes on; --new starts over"));
+    }
+    let job = RunJob { crawl, output: arguments.output.as_deref(), fail_on: fail_on(&settings) };
+    run::run(session, &settings, open, &job, output)
+}
+
+/// Takes the request in as a new crawl, or goes on with an interrupted one of the same start URLs.
+fn accept(
+    open: &OpenStore,
+    request: CrawlRequest,
+    start_over: bool,
+) -> Result<(CrawlNo, bool), Message> {
+    let refuse = |error: StoreError| backend::store_message(&error);
+    let earlier =
+        open.store.crawls().map_err(refuse)?.into_iter().rev().find(|record| {
+            record.crawl.seeds == request.seeds && record.crawl.name == request.name
+        });
+    if let Some(record) = earlier.filter(|record| !start_over && is_interrupted(record)) {
+        let mut crawl = request.into_crawl(record.crawl.created_at);
+        // A time limit counts anew from where the crawl goes on.
+        let ran_ms = record.stats.active_ms;
+        crawl.limits.duration_ms_max = crawl.limits.duration_ms_max.map(|limit| limit + ran_ms);
+        crawl.no = record.crawl.no;
+        crawl.id = record.crawl.id;
+        open.store.change(&crawl).map_err(refuse)?;
+        return Ok((crawl.no, true));
+    }
+    let now = telusur_model::Clock::wall(&SystemClock::new());
+    let new = NewCrawl { crawl: request.into_crawl(now), random: random()? };
+    let record = open.store.create(new).map_err(refuse)?;
+    Ok((record.crawl.no, false))
+}
+
+/// Killed, stopped, paused, or out of time: there is something to go on with.
+fn is_interrupted(record: &CrawlRecord) -> bool {
+    record.stats.queued > 0
+        && match record.state {
+            CrawlState::Running | CrawlState::Paused { .. } => true,
+            CrawlState::Finished { why } => {
+                matches!(why, FinishReason::Stopped | FinishReason::MaxDuration)
+            }
+        }
+}
+
+fn random() -> Result<u128, Message> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")
+        .and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes))
+        .map_err(|error| Message::new(Code::Storage, format!("read /dev/urandom: {error}")))?;
+    Ok(u128::from_le_bytes(bytes))
+}
+
+fn dry_run(
+    session: &Session,
+    request: &CrawlRequest,
+    settings: &Settings,
+    output: &mut dyn Write,
+) -> Outcome {
     if session.global.json {
         let mut answer = json!(request);
         // Headers may hold passwords; a dry run is often pasted into a bug report.
         answer["fetch"]["headers"] = settings.value(Key::Headers).json();
-        answer["fail_on"] = json!(fail_on(&settings).to_string());
+        answer["fail_on"] = json!(fail_on(settings).to_string());
         writeln!(output, "{answer}")?;
     } else {
-        show(&request, &settings, output)?;
+        show(request, settings, output)?;
     }
     Ok(0)
 }

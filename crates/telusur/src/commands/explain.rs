@@ -1,21 +1,31 @@
-//! `telusur explain`: what a code of a message, or a reason of a crawl, means.
+//! `telusur explain`: why a URL was crawled or not; what a code or a reason means.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_model::Reason;
+use telusur_engine::desk::{Answer, Ask, Explanation};
+use telusur_model::{PageUrl, Reason, Via};
+use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
+use crate::cli::ExplainArgs;
 use crate::message::{Code, Message, shown};
 
-pub(super) fn explain(session: &Session, subject: &str, output: &mut dyn Write) -> Outcome {
+pub(super) fn explain(
+    session: &Session,
+    arguments: &ExplainArgs,
+    output: &mut dyn Write,
+) -> Outcome {
+    let subject = &arguments.subject;
     let (word, title, text) = if let Some(code) = Code::from_word(subject) {
         (code.word(), code.title(), code.explanation())
     } else if let Some(reason) = Reason::from_word(subject) {
         (reason.word(), reason.help(), "A reason why a URL was not fetched.".to_owned())
+    } else if PageUrl::parse(subject).is_ok() {
+        return explain_url(session, arguments, output);
     } else {
-        let what = format!("\"{}\" is no code and no reason", shown(subject));
-        let hint = "Codes look like E0103, reasons like timeout_connect";
+        let what = format!("\"{}\" is no URL, no code and no reason", shown(subject));
+        let hint = "URLs begin with http:// or https://, codes look like E0103, reasons like timeout_connect";
         return Err(Message::new(Code::UnknownCode, what).hint(hint).into());
     };
     if session.global.json {
@@ -24,4 +34,108 @@ pub(super) fn explain(session: &Session, subject: &str, output: &mut dyn Write) 
         writeln!(output, "{word}: {title}\n\n{text}")?;
     }
     Ok(0)
+}
+
+fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Write) -> Outcome {
+    let ask = Ask::Explain { url: arguments.subject.clone(), crawl: arguments.crawl.clone() };
+    let mut explanations = Vec::new();
+    session.ask(&ask, &mut |answer| {
+        if let Answer::Explanation(explanation) = answer {
+            explanations.push(*explanation);
+        }
+        true
+    })?;
+    if session.global.json {
+        writeln!(output, "{}", json!(explanations))?;
+        return Ok(0);
+    }
+    // Crawls that have nothing to do with the URL are of no interest, unless there is no other.
+    let knows = |explanation: &Explanation| explanation.known.is_some();
+    let some_know = explanations.iter().any(knows);
+    for explanation in explanations.iter().filter(|explanation| !some_know || knows(explanation)) {
+        write_explanation(explanation, output)?;
+    }
+    Ok(0)
+}
+
+fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::Result<()> {
+    let name = explanation.name.as_ref().map(|name| format!(" {:?}", shown(name)));
+    writeln!(output, "{}{}", explanation.alias, name.unwrap_or_default())?;
+    let mut row = |name: &str, value: String| writeln!(output, "  {name:<10}{}", shown(&value));
+    row("url", explanation.url.clone())?;
+    if explanation.normal_form != explanation.url {
+        row("same as", explanation.normal_form.clone())?;
+    }
+    let judged = &explanation.judged;
+    row(
+        "rules",
+        match judged.reason {
+            None => format!("admitted by {}", judged.rule),
+            Some(reason) => format!("{reason} by {}", judged.rule),
+        },
+    )?;
+    let Some(known) = &explanation.known else {
+        row("state", "not known: no page of this crawl leads there".to_owned())?;
+        return Ok(());
+    };
+    row("found", found(known))?;
+    for hop in &known.redirects {
+        row("through", hop.clone())?;
+    }
+    row("state", state(explanation, known))?;
+    if let Some(page) = &explanation.page {
+        row(
+            "fetched",
+            format!("{} in {} ms, attempt {}", page.fetched_at, page.took_ms, page.attempts),
+        )?;
+        let kind = page.content_type.clone().unwrap_or_else(|| "unknown type".to_owned());
+        let cut = if page.truncated { ", cut at the limit" } else { "" };
+        row("content", format!("{kind}, {} bytes{cut}, {} links", page.bytes, page.link_count))?;
+        if let Some(title) = &page.title {
+            row("title", title.clone())?;
+        }
+    }
+    if let Some(host) = &explanation.host {
+        let last = host.last_request_at.map(|at| format!(", last asked {at}")).unwrap_or_default();
+        let delay = host.delay_ms.map(|ms| format!(", delay {ms} ms")).unwrap_or_default();
+        row(
+            "host",
+            format!(
+                "{}: {} pages, {} errors, {} waiting{last}{delay}",
+                host.host, host.pages, host.errors, host.queued
+            ),
+        )?;
+    }
+    Ok(())
+}
+
+fn found(known: &UrlRecord) -> String {
+    let how = match (known.via, &known.referrer) {
+        (Via::Seed, _) => "named as a start URL".to_owned(),
+        (Via::Link, Some(page)) => format!("linked from {page}"),
+        (Via::Link, None) => "linked".to_owned(),
+        (Via::Redirect, _) => "by a redirect".to_owned(),
+        (Via::Sitemap, _) => "in a sitemap".to_owned(),
+    };
+    format!("{how}, {} links from the start, at {}", known.depth, known.found_at)
+}
+
+fn state(explanation: &Explanation, known: &UrlRecord) -> String {
+    match &known.state {
+        UrlState::Queued { attempt, last_failure, .. } => {
+            let failed = last_failure.map(|why| format!(", the last one failed: {why}"));
+            format!("waiting for attempt {attempt}{}", failed.unwrap_or_default())
+        }
+        UrlState::Page { .. } => match &explanation.page {
+            Some(page) => format!("stored, status {}", page.status),
+            None => "stored".to_owned(),
+        },
+        UrlState::Redirected { status, to, at } => format!("{status} to {to}, at {at}"),
+        UrlState::Failed { reason, detail, attempts, at } => {
+            format!("failed: {reason} ({detail}) after {attempts} attempts, at {at}")
+        }
+        UrlState::Skipped { reason, rule } => {
+            format!("never asked for: {reason} ({}), by {rule}", reason.help())
+        }
+    }
 }

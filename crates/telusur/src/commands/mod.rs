@@ -1,10 +1,18 @@
 //! Carries commands out: reads the command line, finds the settings, runs the command and turns
 //! its end into an exit code.
 
+mod bench;
 mod config;
 mod crawl;
+mod demo;
+mod detach;
 mod explain;
+mod export;
 mod inspect;
+mod manage;
+mod run;
+mod show;
+mod verify;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -14,8 +22,10 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use serde_json::json;
+use telusur_engine::desk::{Answer, Ask};
 
-use crate::cli::{Cli, ColorChoice, Command, GlobalOptions, InspectCommand};
+use crate::backend;
+use crate::cli::{Cli, ColorChoice, Command, CrawlId, GlobalOptions, InspectCommand, RemoveArgs};
 use crate::logging;
 use crate::message::{Code, Message, exit};
 use crate::settings::{
@@ -144,8 +154,27 @@ pub(crate) struct Session {
 impl Session {
     fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
         match command {
+            Command::Demo => demo::demo(self, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
-            Command::Explain(arguments) => explain::explain(self, &arguments.subject, output),
+            Command::Ls => show::ls(self, output),
+            Command::Show(arguments) => show::show(self, &arguments, output),
+            Command::Resume(arguments) => manage::resume(self, &arguments, output),
+            Command::Pause(CrawlId { crawl }) => manage::order(self, Ask::Pause { crawl }, output),
+            Command::Stop(CrawlId { crawl }) => manage::order(self, Ask::Stop { crawl }, output),
+            Command::Exclude { crawl, pattern } => {
+                manage::order(self, Ask::Exclude { crawl, pattern }, output)
+            }
+            Command::Cancel(RemoveArgs { crawl, yes }) => {
+                manage::remove(self, Ask::Cancel { crawl }, yes, output)
+            }
+            Command::Rm(RemoveArgs { crawl, yes }) => {
+                manage::remove(self, Ask::Remove { crawl }, yes, output)
+            }
+            Command::Export(arguments) => export::export(self, &arguments, output),
+            Command::Verify => verify::verify(self, output),
+            Command::Bench(arguments) => bench::bench(self, &arguments, output),
+            Command::FakeWeb { spec } => bench::serve_fake_web(&spec, output),
+            Command::Explain(arguments) => explain::explain(self, &arguments, output),
             Command::Inspect(InspectCommand::Url(arguments)) => {
                 inspect::inspect_url(self, &arguments, output)
             }
@@ -186,6 +215,18 @@ impl Session {
         }
         tracing::debug!(dot_env = sources.dot_env.is_some(), "settings resolved");
         Ok(resolution)
+    }
+
+    /// Asks about the data directory, and calls `each` with every line of the answer.
+    fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
+        let settings = self.settings(Vec::new())?.settings;
+        backend::ask(backend::data_dir(&settings), ask, each)
+    }
+
+    /// Whether progress is to be shown.
+    fn wants_progress(&self) -> bool {
+        let is_off = |name| self.environment.get(name).is_some_and(|value| value != "0");
+        !self.global.no_progress && !self.global.quiet && !is_off("TELUSUR_NO_PROGRESS")
     }
 
     /// Everything that settings come from, read.

@@ -1,0 +1,32 @@
+//! What is in a stored page: read out of its body again, or, where no body is kept, as it was
+//! extracted when the page came.
+
+use telusur_model::{CrawlNo, PageRecord, ParsedPage, RawPage};
+use telusur_parse::ParseLimits;
+use telusur_store::{Body, Store, StoreError};
+
+/// Everything in a stored page; `None` if nothing of it is kept.
+pub(crate) fn stored_page(
+    store: &dyn Store,
+    crawl: CrawlNo,
+    page: &PageRecord,
+) -> Result<Option<ParsedPage>, StoreError> {
+    if let Some(blob) = page.body {
+        let raw = raw_page(page, store.body(crawl, blob)?);
+        return Ok(Some(telusur_parse::parse(&raw, &ParseLimits::default())));
+    }
+    page.parsed.map(|blob| store.parsed(crawl, blob)).transpose()
+}
+
+/// The answer as it came, from what is kept of it.
+fn raw_page(page: &PageRecord, body: Body) -> RawPage {
+    let fields = body.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    RawPage {
+        url: page.url.clone(),
+        status: page.status,
+        headers: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        body: body.bytes.into(),
+        truncated: page.truncated,
+        wire_bytes: page.wire_bytes,
+    }
+}

@@ -1,0 +1,178 @@
+//! `resume`, `pause`, `stop`, `exclude`, `cancel`, `rm`: what is done to crawls.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::Path;
+
+use serde_json::json;
+use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_model::{CrawlState, FinishReason};
+use telusur_store::{CrawlRecord, StoreError};
+use telusur_store_embedded::DataDir;
+
+use super::run::{self, RunJob};
+use super::{Outcome, Session};
+use crate::backend::{self, OpenStore};
+use crate::cli::ResumeArgs;
+use crate::crawl_request::{CrawlRequest, fail_on};
+use crate::message::{Code, Message, shown};
+use crate::settings::{Given, Key, Raw};
+use crate::units::{show_count, write_duration_ms};
+
+/// Carries out an order that ends with the crawl it was for.
+pub(super) fn order(session: &Session, ask: Ask, output: &mut dyn Write) -> Outcome {
+    let mut done = None;
+    session.ask(&ask, &mut |answer| {
+        if let Answer::Done { crawl } = answer {
+            done = Some(crawl);
+        }
+        true
+    })?;
+    let (word, crawl) = (past(&ask), done.unwrap_or_default());
+    if session.global.json {
+        writeln!(output, "{}", json!({ "crawl": crawl, "done": word }))?;
+    } else {
+        writeln!(output, "{crawl} {word}")?;
+    }
+    Ok(0)
+}
+
+fn past(ask: &Ask) -> &'static str {
+    match ask {
+        Ask::Pause { .. } => "paused",
+        Ask::Resume { .. } => "resumed",
+        Ask::Stop { .. } => "stopped",
+        Ask::Cancel { .. } => "cancelled",
+        Ask::Exclude { .. } => "changed",
+        Ask::Remove { .. } => "removed",
+        _ => "done",
+    }
+}
+
+/// Deletes, after asking.
+pub(super) fn remove(session: &Session, ask: Ask, yes: bool, output: &mut dyn Write) -> Outcome {
+    let (Ask::Cancel { crawl } | Ask::Remove { crawl }) = &ask else {
+        return order(session, ask, output);
+    };
+    if !yes {
+        confirm(session, crawl)?;
+    }
+    order(session, ask, output)
+}
+
+fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
+    let mut about = None;
+    session.ask(&Ask::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
+        if let Answer::Crawl(shown_crawl) = answer {
+            about = Some(shown_crawl.record);
+        }
+        true
+    })?;
+    let refuse = |what: &str| {
+        Message::new(Code::NotConfirmed, what)
+            .hint(format!("To delete it without being asked: --yes (crawl {})", shown(crawl)))
+    };
+    if !io::stdin().is_terminal() {
+        return Err(refuse("nobody is there to confirm"));
+    }
+    if let Some(record) = about {
+        let pages = show_count(record.stats.pages);
+        eprint!("Delete {} with its {pages} pages? [y/N] ", record.crawl.no);
+    }
+    let mut line = String::new();
+    let _ = io::stdin().lock().read_line(&mut line);
+    let is_yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "ya");
+    if is_yes { Ok(()) } else { Err(refuse("nothing was deleted")) }
+}
+
+/// Goes on with a crawl: in the process that holds it, or in this one.
+pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.given())?.settings;
+    let dir = backend::data_dir(&settings);
+    if DataDir::owner(dir).is_some() {
+        return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
+    }
+    let open = open_existing(dir)?;
+    let record = Desk::of_store(open.store.clone())
+        .find(&arguments.crawl)
+        .map_err(|error| backend::request_message(&error))?;
+    let mut crawl = record.crawl.clone();
+    let request = CrawlRequest::new(&settings, Vec::new(), None);
+    for given in arguments.given() {
+        match given.key {
+            Key::MaxPages => crawl.limits.pages_max = request.limits.pages_max,
+            Key::MaxDuration => crawl.limits.duration_ms_max = request.limits.duration_ms_max,
+            Key::MaxBytes => crawl.limits.bytes_max = request.limits.bytes_max,
+            Key::Workers => crawl.politeness.workers = request.politeness.workers,
+            _ => crawl.politeness.delay_ms = request.politeness.delay_ms,
+        }
+    }
+    check_can_resume(&CrawlRecord { crawl: crawl.clone(), ..record })?;
+    let refuse = |error: StoreError| backend::store_message(&error);
+    open.store.change(&crawl).map_err(refuse)?;
+    let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
+    run::run(session, &settings, open, &job, output)
+}
+
+fn open_existing(dir: &Path) -> Result<OpenStore, Message> {
+    if DataDir::exists(dir) {
+        return backend::open(dir);
+    }
+    let what = format!("there is nothing in {} yet", shown(&dir.to_string_lossy()));
+    Err(Message::new(Code::NoSuchCrawl, what).hint("Crawl something first: telusur crawl URL"))
+}
+
+/// A crawl that would end at once is refused with the way out.
+fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
+    let no = record.crawl.no;
+    let limits = &record.crawl.limits;
+    let refuse = |what: String, hint: String| Err(Message::new(Code::WrongState, what).hint(hint));
+    if limits.pages_max.is_some_and(|max| record.stats.pages >= max) {
+        let pages = show_count(record.stats.pages);
+        return refuse(
+            format!("{no} has reached its limit of {pages} pages"),
+            format!("Give it a higher one: telusur resume {no} -n {}", record.stats.pages * 2),
+        );
+    }
+    if let Some(max) = limits.duration_ms_max
+        && record.stats.active_ms >= max
+    {
+        return refuse(
+            format!("{no} has used up its time of {}", write_duration_ms(max)),
+            format!("Give it more: telusur resume {no} -t {}", write_duration_ms(max * 2)),
+        );
+    }
+    if limits.bytes_max.is_some_and(|max| record.stats.wire_bytes >= max) {
+        return refuse(
+            format!("{no} has reached its byte limit"),
+            format!("Give it a higher one: telusur resume {no} --max-bytes SIZE"),
+        );
+    }
+    let is_done = matches!(
+        record.state,
+        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+    );
+    if is_done && record.stats.queued == 0 {
+        return refuse(
+            format!("{no} is complete: nothing is left to fetch"),
+            "Start a new crawl: telusur crawl URL".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+impl ResumeArgs {
+    fn given(&self) -> Vec<Given> {
+        let texts = [
+            (Key::MaxPages, &self.max_pages),
+            (Key::MaxDuration, &self.max_duration),
+            (Key::MaxBytes, &self.max_bytes),
+            (Key::Workers, &self.workers),
+            (Key::Delay, &self.delay),
+        ];
+        let given = texts.into_iter().filter_map(|(key, text)| {
+            let flag = key.setting().flag.expect("these keys have a flag");
+            text.clone().map(|text| Given { key, flag, raw: Raw::Untyped(text) })
+        });
+        given.collect()
+    }
+}

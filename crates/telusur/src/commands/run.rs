@@ -1,0 +1,182 @@
+//! Runs a crawl in the foreground and says how it ended: for `crawl`, `resume` and `demo`.
+
+use std::io::Write;
+use std::path::Path;
+
+use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason};
+use telusur_store::{Store, UrlState};
+
+use super::{Outcome, Session, export};
+use crate::backend::{self, OpenStore};
+use crate::foreground::{Ended, Foreground};
+use crate::message::{Code, Message, shown};
+use crate::progress::ProgressDisplay;
+use crate::settings::{FailOn, Key, Settings};
+use crate::summary::{Cost, Summary};
+use crate::units::{show_count, show_size, write_size};
+
+/// Start URLs that moved and are named; more are rare.
+const MOVED_SHOWN_MAX: usize = 5;
+
+/// What to run, and what is to come of it.
+pub(super) struct RunJob<'a> {
+    pub(super) crawl: CrawlNo,
+    /// Where the pages go at the end.
+    pub(super) output: Option<&'a Path>,
+    /// When the end is a failure.
+    pub(super) fail_on: FailOn,
+}
+
+pub(super) fn run(
+    session: &Session,
+    settings: &Settings,
+    open: OpenStore,
+    job: &RunJob<'_>,
+    output: &mut dyn Write,
+) -> Outcome {
+    let record = open.store.crawl(job.crawl).map_err(|error| backend::store_message(&error))?;
+    let pages_max = record.as_ref().and_then(|record| record.crawl.limits.pages_max);
+    if let Some(record) = &record {
+        let allowed = &record.crawl.fetch.allow_private;
+        if !allowed.is_empty() {
+            session
+                .talk
+                .note(&format!("not only public addresses: {} may be asked", allowed.join(", ")));
+        }
+    }
+    let free_bytes_min = settings.bytes(Key::MinFreeDisk);
+    let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
+    let crawl = job.crawl;
+    let foreground = Foreground { open, crawl, free_bytes_min, display, pages_max };
+    let ended = foreground.run()?;
+    let summary = Summary { progress: &ended.progress, cost: Cost::of_process() };
+    if session.global.json {
+        writeln!(output, "{}", summary.json())?;
+    } else {
+        write!(output, "{}", summary.text(session.terminal.is_unicode))?;
+    }
+    output.flush()?;
+    say_moved(session, &ended);
+    if let Some(path) = job.output {
+        write_pages(session, &ended, path)?;
+    }
+    verdict(&ended, job, free_bytes_min)
+}
+
+/// The exit code: what the signal asks for, or whether the crawl is a failure.
+fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
+    let crawl = job.crawl;
+    if let Some(code) = ended.signal_code {
+        return Ok(code);
+    }
+    match ended.progress.state {
+        CrawlState::Paused { why: PauseReason::DiskFull } => {
+            let free = ended.open.store.free_bytes().ok().flatten().map(show_size);
+            let what = format!(
+                "paused: only {} free (limits.min_free_disk is {})",
+                free.unwrap_or_else(|| "little is".to_owned()),
+                write_size(free_bytes_min)
+            );
+            let hint = format!("Nothing is lost. Free space, then: telusur resume {crawl}");
+            return Err(Message::new(Code::DiskFull, what).hint(hint).into());
+        }
+        CrawlState::Finished { why: FinishReason::NoStart } => {
+            return Err(no_start(ended, crawl).into());
+        }
+        _ => {}
+    }
+    if let Some(why) = fails(ended, job)? {
+        return Err(Message::new(Code::FailOn, why)
+            .hint(format!("What was crawled is kept. See: telusur show {crawl} --errors"))
+            .into());
+    }
+    Ok(0)
+}
+
+fn fails(ended: &Ended, job: &RunJob<'_>) -> Result<Option<String>, Message> {
+    let stats = &ended.progress.stats;
+    let errors = stats.errors();
+    Ok(match job.fail_on {
+        FailOn::None => None,
+        FailOn::AnyError => (errors > 0).then(|| format!("{} URLs failed", show_count(errors))),
+        FailOn::Ratio(limit) => {
+            #[expect(clippy::cast_precision_loss, reason = "a share of two digits")]
+            let share = errors as f64 / (stats.pages + stats.failed).max(1) as f64;
+            (share > limit).then(|| format!("{:.1} % of the URLs failed", share * 100.0))
+        }
+        FailOn::Seed => failed_seed(ended, job.crawl)?.map(|(url, why)| format!("{url}: {why}")),
+    })
+}
+
+fn no_start(ended: &Ended, crawl: CrawlNo) -> Message {
+    match failed_seed(ended, crawl) {
+        Ok(Some((url, why))) => {
+            Message::new(Code::NoStart, format!("cannot fetch {}: {}", shown(&url), shown(&why)))
+        }
+        _ => Message::new(Code::NoStart, "no start URL gave a page"),
+    }
+    .hint("Check the address and the connection, or try without internet: telusur demo")
+}
+
+/// The first start URL that gave no page, and why.
+fn failed_seed(ended: &Ended, crawl: CrawlNo) -> Result<Option<(String, String)>, Message> {
+    let store = ended.open.store.as_ref();
+    let refuse = |error| backend::store_message(&error);
+    let Some(record) = store.crawl(crawl).map_err(refuse)? else { return Ok(None) };
+    for seed in record.crawl.seeds.urls() {
+        let Some(known) = store.url(crawl, seed).map_err(refuse)? else { continue };
+        let why = match known.state {
+            UrlState::Failed { reason, detail, .. } => Some(format!("{reason} ({detail})")),
+            UrlState::Page { seq } => error_status(store, crawl, seq)?,
+            _ => None,
+        };
+        if let Some(why) = why {
+            return Ok(Some((seed.to_string(), why)));
+        }
+    }
+    Ok(None)
+}
+
+fn error_status(store: &dyn Store, crawl: CrawlNo, seq: u64) -> Result<Option<String>, Message> {
+    let page = store.page(crawl, seq).map_err(|error| backend::store_message(&error))?;
+    let page = page.filter(|page| !page.is_ok());
+    Ok(page.map(|page| format!("the server answered {}", page.status)))
+}
+
+/// A start URL that moved away explains a crawl that found little.
+fn say_moved(session: &Session, ended: &Ended) {
+    let desk = Desk::of_store(ended.open.store.clone());
+    let ask = Ask::Crawl { crawl: ended.progress.crawl.to_string() };
+    desk.answer(&ask, &mut |answer| {
+        if let Answer::Crawl(shown_crawl) = answer {
+            for (from, to) in shown_crawl.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
+                session.talk.warning(&format!(
+                    "{} moved to {}, which is out of scope; to crawl it: telusur crawl {}",
+                    shown(from),
+                    shown(to),
+                    shown(to)
+                ));
+            }
+        }
+        true
+    });
+}
+
+fn write_pages(session: &Session, ended: &Ended, path: &Path) -> Result<(), Message> {
+    let desk = Desk::of_store(ended.open.store.clone());
+    let ask = Ask::Export { crawl: ended.progress.crawl.to_string() };
+    let lines = export::write_file(path, &mut |each| {
+        let mut failure = None;
+        desk.answer(&ask, &mut |answer| match answer {
+            Answer::Error { text, .. } => {
+                failure = Some(Message::new(Code::Storage, text));
+                false
+            }
+            line => each(line),
+        });
+        failure.map_or(Ok(()), Err)
+    })?;
+    session.talk.note(&format!("{} lines written to {}", show_count(lines), path.display()));
+    Ok(())
+}

@@ -1,0 +1,218 @@
+//! `telusur ls` and `telusur show`: what there is.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+use telusur_engine::desk::{Answer, Ask, CrawlAnswer};
+use telusur_model::{CrawlState, jain_index};
+use telusur_store::{UrlRecord, UrlState};
+
+use super::{Outcome, Session};
+use crate::cli::ShowArgs;
+use crate::message::shown;
+use crate::units::{show_count, show_duration_ms, show_size};
+
+/// Sites and start URLs that are named; the others are counted.
+const NAMED_MAX: usize = 10;
+
+pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
+    let mut crawls = Vec::new();
+    session.ask(&Ask::Crawls, &mut |answer| {
+        if let Answer::Crawl(crawl) = answer {
+            crawls.push(*crawl);
+        }
+        true
+    })?;
+    if session.global.json {
+        let list: Vec<Value> = crawls.iter().map(crawl_json).collect();
+        writeln!(output, "{}", json!(list))?;
+        return Ok(0);
+    }
+    if crawls.is_empty() {
+        session.talk.note("no crawls yet; start one: telusur crawl URL, or telusur demo");
+        return Ok(0);
+    }
+    let rows = crawls.iter().map(|crawl| {
+        let stats = &crawl.record.stats;
+        let start = crawl.record.crawl.seeds.urls().first().map(ToString::to_string);
+        [
+            crawl.record.crawl.no.to_string(),
+            crawl.record.crawl.name.clone().unwrap_or_default(),
+            state_word(crawl).to_owned(),
+            show_count(stats.pages),
+            show_count(stats.queued),
+            show_count(stats.errors()),
+            crawl.record.crawl.created_at.rfc3339(),
+            start.unwrap_or_default(),
+        ]
+    });
+    let head = ["crawl", "name", "state", "pages", "queue", "errors", "created", "start"];
+    write_table(output, head, rows.collect())?;
+    Ok(0)
+}
+
+pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
+    let crawl = arguments.crawl.clone();
+    if arguments.errors {
+        return list(session, &Ask::Errors { crawl }, output);
+    }
+    if let Some(reason) = &arguments.skipped {
+        let reason = (!reason.is_empty()).then(|| reason.clone());
+        return list(session, &Ask::Skipped { crawl, reason }, output);
+    }
+    let mut found = None;
+    session.ask(&Ask::Crawl { crawl }, &mut |answer| {
+        if let Answer::Crawl(crawl) = answer {
+            found = Some(crawl);
+        }
+        true
+    })?;
+    let Some(crawl) = found else { return Ok(0) };
+    if session.global.json {
+        writeln!(output, "{}", crawl_json(&crawl))?;
+    } else {
+        write_crawl(&crawl, output)?;
+    }
+    Ok(0)
+}
+
+fn list(session: &Session, ask: &Ask, output: &mut dyn Write) -> Outcome {
+    let mut written = Ok(());
+    session.ask(ask, &mut |answer| {
+        written = match (&answer, session.global.json) {
+            (Answer::Url(url), true) => writeln!(output, "{}", json!(url)),
+            (Answer::ErrorPage(page), true) => writeln!(output, "{}", json!(page)),
+            (Answer::Url(url), false) => write_url(output, url),
+            (Answer::ErrorPage(page), false) => {
+                let from = from(page.referrer.as_deref());
+                writeln!(output, "{:<20} {}{from}", page.status, shown(page.url.as_str()))
+            }
+            _ => Ok(()),
+        };
+        written.is_ok()
+    })?;
+    written?;
+    Ok(0)
+}
+
+fn write_url(output: &mut dyn Write, url: &UrlRecord) -> io::Result<()> {
+    let (word, detail) = match &url.state {
+        UrlState::Failed { reason, detail, .. } => (reason.word(), detail),
+        UrlState::Skipped { reason, rule } => (reason.word(), rule),
+        _ => return Ok(()),
+    };
+    let from = from(url.referrer.as_deref());
+    writeln!(output, "{word:<20} {}  ({}){from}", shown(&url.url), shown(detail))
+}
+
+fn from(referrer: Option<&str>) -> String {
+    referrer.map(|page| format!("  from {}", shown(page))).unwrap_or_default()
+}
+
+/// The state in one word; a crawl that says it runs while nobody runs it was interrupted.
+fn state_word(crawl: &CrawlAnswer) -> &'static str {
+    match crawl.record.state {
+        CrawlState::Running if !crawl.is_live => "interrupted",
+        state => state.word(),
+    }
+}
+
+fn crawl_json(crawl: &CrawlAnswer) -> Value {
+    let record = &crawl.record;
+    let finish_reason = match record.state {
+        CrawlState::Finished { why } => Some(why),
+        _ => None,
+    };
+    let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
+    let mut settings = json!(record.crawl);
+    // Headers may hold passwords.
+    settings["fetch"]["headers"] =
+        json!(record.crawl.fetch.headers.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    json!({
+        "id": record.crawl.id,
+        "alias": record.crawl.no.to_string(),
+        "name": record.crawl.name,
+        "state": state_word(crawl),
+        "finish_reason": finish_reason,
+        "is_live": crawl.is_live,
+        "created_at": record.crawl.created_at.rfc3339(),
+        "state_since": record.state_since.rfc3339(),
+        "errors": stats.errors(),
+        "stats": stats,
+        "pages_per_second": crawl.progress.as_ref().map(|progress| progress.pages_per_second),
+        "sites": crawl.sites,
+        "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
+        "moved_seeds": crawl.moved_seeds,
+        "settings": settings,
+    })
+}
+
+fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
+    let record = &crawl.record;
+    let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
+    let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{}", shown(&value));
+    row("crawl", format!("{} ({})", record.crawl.no, record.crawl.id))?;
+    if let Some(name) = &record.crawl.name {
+        row("name", name.clone())?;
+    }
+    let why = match record.state {
+        CrawlState::Finished { why } => format!(" ({})", why.phrase()),
+        _ => String::new(),
+    };
+    row("state", format!("{}{why} since {}", state_word(crawl), record.state_since))?;
+    row("created", record.crawl.created_at.rfc3339())?;
+    let seeds = record.crawl.seeds.urls();
+    for seed in seeds.iter().take(NAMED_MAX) {
+        row("start", seed.to_string())?;
+    }
+    if seeds.len() > NAMED_MAX {
+        row("", format!("and {} more", show_count((seeds.len() - NAMED_MAX) as u64)))?;
+    }
+    for (from, to) in &crawl.moved_seeds {
+        row("moved", format!("{from} -> {to} (out of scope)"))?;
+    }
+    row("ran", show_duration_ms(stats.active_ms))?;
+    row("pages", format!("{} ({} ok)", show_count(stats.pages), show_count(stats.ok)))?;
+    row("queue", show_count(stats.queued))?;
+    row("redirected", show_count(stats.redirected))?;
+    row("errors", show_count(stats.errors()))?;
+    row("skipped", show_count(stats.skipped))?;
+    row("received", show_size(stats.wire_bytes))?;
+    row("status", counts(&stats.statuses))?;
+    row("failures", counts(&stats.failures))?;
+    row("skips", counts(&stats.skips))?;
+    let fairness = jain_index(crawl.sites.iter().map(|site| site.pages));
+    row("fairness", format!("{fairness:.2} over {} sites", show_count(crawl.sites.len() as u64)))?;
+    for site in crawl.sites.iter().take(NAMED_MAX) {
+        let (pages, queued) = (show_count(site.pages), show_count(site.queued));
+        row("site", format!("{} {pages} pages, {queued} waiting", site.site))?;
+    }
+    Ok(())
+}
+
+fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> String {
+    let parts =
+        table.iter().map(|(key, count)| format!("{} {}", key.to_string(), show_count(*count)));
+    let text = parts.collect::<Vec<_>>().join(", ");
+    if text.is_empty() { "none".to_owned() } else { text }
+}
+
+fn write_table<const N: usize>(
+    output: &mut dyn Write,
+    head: [&str; N],
+    rows: Vec<[String; N]>,
+) -> io::Result<()> {
+    let rows: Vec<[String; N]> = rows.into_iter().map(|row| row.map(|cell| shown(&cell))).collect();
+    let mut widths = head.map(str::len);
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut write_row = |cells: [&str; N]| {
+        let padded = cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        writeln!(output, "{}", padded.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    write_row(head)?;
+    rows.iter().try_for_each(|row| write_row(row.each_ref().map(String::as_str)))
+}

@@ -1,0 +1,54 @@
+//! `telusur verify`: checks every promise about the stored data.
+
+use std::io::Write;
+
+use serde_json::json;
+use telusur_engine::desk::{Answer, Ask};
+use telusur_store::VerifyReport;
+
+use super::{Outcome, Session};
+use crate::message::{Code, Message, shown};
+use crate::units::show_count;
+
+pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
+    let mut report = VerifyReport::default();
+    session.ask(&Ask::Verify, &mut |answer| {
+        if let Answer::Verified(verified) = answer {
+            report = verified;
+        }
+        true
+    })?;
+    if session.global.json {
+        writeln!(output, "{}", json!({ "holds": report.holds(), "checks": report.checks }))?;
+    } else {
+        for check in &report.checks {
+            let word = if check.broken == 0 { "holds " } else { "BROKEN" };
+            let looked_at = show_count(check.looked_at);
+            let broken = match check.broken {
+                0 => String::new(),
+                broken => format!(", {} broken", show_count(broken)),
+            };
+            writeln!(
+                output,
+                "{} {word} {} ({looked_at} looked at{broken})",
+                check.id, check.promise
+            )?;
+            for note in &check.notes {
+                writeln!(output, "          {}", shown(note))?;
+            }
+        }
+    }
+    if report.holds() {
+        return Ok(0);
+    }
+    let broken: Vec<&str> = report
+        .checks
+        .iter()
+        .filter(|check| check.broken > 0)
+        .map(|check| check.id.as_str())
+        .collect();
+    let what = format!("{} does not hold", broken.join(", "));
+    Err(Message::new(Code::NotVerified, what)
+        .hint("Nothing was changed; keep a copy of the directory before going on")
+        .into())
+}

@@ -1,0 +1,179 @@
+//! Runs one crawl in this process until it ends, is paused by a full disk, or is told to stop:
+//! progress on standard error, commands from other terminals through the control socket.
+
+use std::sync::Arc;
+
+use telusur_engine::desk::{self, Desk};
+use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
+use telusur_fetch::{FetchSettings, WebFetcher};
+use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::backend::{OpenStore, engine_message, request_message};
+use crate::message::{Code, Message, exit};
+use crate::progress::{ProgressDisplay, plain_line};
+
+/// What runs, and how it is shown.
+pub struct Foreground {
+    /// Where it is kept.
+    pub open: OpenStore,
+    /// The crawl.
+    pub crawl: CrawlNo,
+    /// Pause below this.
+    pub free_bytes_min: u64,
+    /// Where it is shown.
+    pub display: ProgressDisplay,
+    /// The page limit, for status lines.
+    pub pages_max: Option<u64>,
+}
+
+/// How it ended.
+pub struct Ended {
+    /// The last picture.
+    pub progress: Progress,
+    /// The exit code that a signal asks for.
+    pub signal_code: Option<u8>,
+    /// The store, closed and free again when this is dropped.
+    pub open: OpenStore,
+}
+
+impl Foreground {
+    /// Runs it.
+    pub fn run(self) -> Result<Ended, Message> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| no_start(&format!("start the runtime: {error}")))?;
+        let ended = runtime.block_on(self.run_inside());
+        // Lookups that hang must not hold up the end.
+        runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+        ended
+    }
+
+    async fn run_inside(mut self) -> Result<Ended, Message> {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let fetcher = WebFetcher::new(FetchSettings::default(), Arc::clone(&clock))
+            .map_err(|error| no_start(&error.to_string()))?;
+        let parts = EngineParts {
+            store: Arc::clone(&self.open.store),
+            fetcher: Arc::new(fetcher),
+            clock: Arc::clone(&clock),
+        };
+        let options = EngineOptions {
+            parse_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            free_bytes_min: self.free_bytes_min,
+        };
+        let mut engine = Engine::start(parts, &options)
+            .map_err(|error| no_start(&format!("start the engine: {error}")))?;
+        let desk = Desk::of_engine(Arc::clone(&self.open.store), engine.handle());
+        let socket = desk::serve(&self.open.control_socket, desk)
+            .map_err(|error| no_start(&format!("open the control socket: {error}")))?;
+        let mut signals =
+            Signals::new().map_err(|error| no_start(&format!("wait for signals: {error}")))?;
+        engine.handle().run(self.crawl).await.map_err(|error| request_message(&error))?;
+        let signal_code = self.watch(&mut engine, &mut signals, clock.as_ref()).await?;
+        let progress = picture(&engine, self.crawl)
+            .ok_or_else(|| no_start("the crawl was thrown away from another terminal"))?;
+        drop(socket);
+        self.display.finish();
+        engine.shutdown().await.map_err(|error| engine_message(&error))?;
+        Ok(Ended { progress, signal_code, open: self.open })
+    }
+
+    /// Shows the crawl until it is over. Gives the exit code of the signal that ended it.
+    async fn watch(
+        &mut self,
+        engine: &mut Engine,
+        signals: &mut Signals,
+        clock: &dyn Clock,
+    ) -> Result<Option<u8>, Message> {
+        let handle = engine.handle();
+        let mut pictures = handle.progress();
+        let mut signal_code = None;
+        loop {
+            if let Some(progress) = pictures.borrow_and_update().get(&self.crawl) {
+                self.display.update(progress, clock.now());
+                if is_over(progress.state) {
+                    return Ok(signal_code);
+                }
+            }
+            tokio::select! {
+                changed = pictures.changed() => {
+                    if changed.is_err() {
+                        return Err(engine_message(&engine.failed().await));
+                    }
+                }
+                error = engine.failed() => return Err(engine_message(&error)),
+                told = signals.next() => match told {
+                    Told::Status => {
+                        if let Some(progress) = pictures.borrow().get(&self.crawl) {
+                            self.display.above(&plain_line(progress, self.pages_max));
+                        }
+                    }
+                    Told::Stop(code) => {
+                        if signal_code.is_some() {
+                            // The second one does not wait. Nothing is lost: what is not committed
+                            // is still queued.
+                            std::process::exit(i32::from(code));
+                        }
+                        signal_code = Some(code);
+                        self.display.above("saving what is under way; once more leaves at once");
+                        let (handle, crawl) = (handle.clone(), self.crawl);
+                        tokio::spawn(async move { handle.stop(crawl).await });
+                    }
+                },
+            }
+        }
+    }
+}
+
+fn is_over(state: CrawlState) -> bool {
+    match state {
+        CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
+        CrawlState::Paused { why: PauseReason::DiskFull } | CrawlState::Finished { .. } => true,
+    }
+}
+
+fn picture(engine: &Engine, crawl: CrawlNo) -> Option<Progress> {
+    engine.handle().progress().borrow().get(&crawl).cloned()
+}
+
+fn no_start(why: &str) -> Message {
+    Message::new(Code::Storage, format!("cannot run the crawl: {why}"))
+}
+
+/// What signals tell a crawl.
+enum Told {
+    /// Save and end; the exit code says who asked.
+    Stop(u8),
+    /// Say where you are.
+    Status,
+}
+
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+    status: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            status: signal(SignalKind::user_defined1())?,
+        })
+    }
+
+    async fn next(&mut self) -> Told {
+        tokio::select! {
+            _ = self.interrupt.recv() => Told::Stop(exit::INTERRUPTED),
+            _ = self.terminate.recv() => Told::Stop(exit::TERMINATED),
+            // A closed terminal: save, as if asked to end.
+            _ = self.hang_up.recv() => Told::Stop(exit::TERMINATED),
+            _ = self.status.recv() => Told::Status,
+        }
+    }
+}
