@@ -25,8 +25,8 @@ pub(crate) struct StepWriter<'a> {
     committed: Committed,
     touched_hosts: HashSet<(CrawlNo, Host)>,
     touched_crawls: HashSet<CrawlNo>,
-    /// Keys that are new in this step. The table of recent keys forgets; a step must not.
-    added: HashSet<(CrawlNo, UrlKey)>,
+    /// Keys that were new when the step began and have not been taken in yet.
+    new_keys: HashSet<(CrawlNo, UrlKey)>,
 }
 
 impl<'a> StepWriter<'a> {
@@ -38,7 +38,7 @@ impl<'a> StepWriter<'a> {
             committed: Committed::default(),
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
-            added: HashSet::new(),
+            new_keys: HashSet::new(),
         }
     }
 
@@ -50,9 +50,9 @@ impl<'a> StepWriter<'a> {
         let endings = self.still_queued(step.endings)?;
         let places = self.append_bodies(&endings)?;
         self.memory.broken = true;
-        let known = self.known_keys(&endings)?;
+        self.find_new_keys(&endings)?;
         for (ending, place) in endings.into_iter().zip(places) {
-            self.end(ending, place, &known)?;
+            self.end(ending, place);
         }
         for (crawl, active_ms) in step.active_ms {
             if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
@@ -91,9 +91,11 @@ impl<'a> StepWriter<'a> {
     /// The start URLs of a new crawl: the user named them, so no scope judges them.
     pub(crate) fn seed(&mut self, crawl: &Crawl) {
         let keyer = keyer(crawl, self.store.key_seed);
+        let keys = crawl.seeds.urls().iter().map(|url| (crawl.no, keyer.key(url)));
+        self.new_keys.extend(keys);
         for url in crawl.seeds.urls() {
             let key = keyer.key(url);
-            if !self.is_new(crawl.no, key) {
+            if !self.take_new(crawl.no, key) {
                 continue;
             }
             let place = QueuePlace { lane: Lane::Plain, order: 0, seq: self.next_seq() };
@@ -180,9 +182,12 @@ impl<'a> StepWriter<'a> {
         Ok(places)
     }
 
-    /// Which of the links found are known already: from memory where possible, the rest looked up in
-    /// key order, so that neighbours share their disk blocks.
-    fn known_keys(&mut self, endings: &[Ending]) -> Result<HashSet<(CrawlNo, UrlKey)>, StoreError> {
+    /// Which of the links found are new: those that neither the recent keys nor the store know, looked
+    /// up in key order, so that neighbours share their disk blocks.
+    ///
+    /// Decided for the whole step before any key is added: the table of recent keys forgets, and a
+    /// key that another one pushed out in the middle of a step would look new again.
+    fn find_new_keys(&mut self, endings: &[Ending]) -> Result<(), StoreError> {
         let mut asked = Vec::new();
         for ending in endings {
             let crawl = ending.visit.crawl;
@@ -194,23 +199,18 @@ impl<'a> StepWriter<'a> {
         }
         asked.sort_unstable();
         asked.dedup();
-        let mut known = HashSet::new();
         for (crawl, key) in asked {
             let row = rows::url_key(crawl, key);
             if self.store.keyspaces.urls.contains_key(row).map_err(engine_error)? {
                 self.memory.recent.add(crawl, key);
-                known.insert((crawl, key));
+            } else {
+                self.new_keys.insert((crawl, key));
             }
         }
-        Ok(known)
+        Ok(())
     }
 
-    fn end(
-        &mut self,
-        ending: Ending,
-        place: Option<BlobRef>,
-        known: &HashSet<(CrawlNo, UrlKey)>,
-    ) -> Result<(), StoreError> {
+    fn end(&mut self, ending: Ending, place: Option<BlobRef>) {
         let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes } = ending;
         let crawl = visit.crawl;
         let trail = Trail::of(&visit, at);
@@ -262,11 +262,10 @@ impl<'a> StepWriter<'a> {
             }
         }
         for discovery in discoveries {
-            if !known.contains(&(crawl, discovery.key)) && self.is_new(crawl, discovery.key) {
+            if self.take_new(crawl, discovery.key) {
                 self.admit(discovery, &trail, &scope);
             }
         }
-        Ok(())
     }
 
     fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {
@@ -310,9 +309,9 @@ impl<'a> StepWriter<'a> {
         self.put_url(visit.crawl, visit.key, &UrlRow::Settled(Box::new(record)));
     }
 
-    /// Marks a key that the store does not hold as known. False if this step had it before.
-    fn is_new(&mut self, crawl: CrawlNo, key: UrlKey) -> bool {
-        if self.memory.recent.contains(crawl, key) || !self.added.insert((crawl, key)) {
+    /// Marks a new key as known. False if it is not new, or not any more.
+    fn take_new(&mut self, crawl: CrawlNo, key: UrlKey) -> bool {
+        if !self.new_keys.remove(&(crawl, key)) {
             return false;
         }
         self.memory.recent.add(crawl, key);

@@ -22,11 +22,12 @@ pub trait Bench {
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [(&str, fn(&dyn Bench)); 12] = [
+    let checks: [(&str, fn(&dyn Bench)); 13] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
         ("a link is queued once", queues_a_link_once),
+        ("a known link is not new again, however alike the keys", tells_like_keys_apart),
         ("refused links keep their reason", keeps_reasons),
         ("the queue is breadth first", is_breadth_first),
         ("an ending counts once", counts_an_ending_once),
@@ -97,6 +98,30 @@ fn queues_a_link_once(bench: &dyn Bench) {
     both.endings.extend(step(&*store, &record, two, 200, &links).endings);
     let committed = store.commit(both).unwrap();
     assert_eq!(committed.queued.len(), 1);
+    assert_verified(&*store);
+}
+
+/// A crawl of 20,000 pages once stored five of them several times: their keys fell into one bucket
+/// of a cache of known keys, and new keys pushed known ones out in the middle of a step.
+fn tells_like_keys_apart(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://b.test/"]);
+    let alike = |numbers: std::ops::Range<u128>| {
+        numbers.map(|number| Discovery {
+            url: url(&format!("http://a.test/{number}")),
+            key: telusur_model::UrlKey(number << 64),
+            hot: false,
+            via: Via::Link,
+        })
+    };
+    let visit = first(&*store, &record, "a.test");
+    let mut old = step(&*store, &record, visit, 200, &[]);
+    old.endings[0].discoveries = alike(1..5).collect();
+    store.commit(old).unwrap();
+    let visit = first(&*store, &record, "b.test");
+    let mut both = step(&*store, &record, visit, 200, &[]);
+    both.endings[0].discoveries = alike(1..20).chain(alike(1..5)).collect();
+    assert_eq!(store.commit(both).unwrap().queued.len(), 15);
     assert_verified(&*store);
 }
 
