@@ -39,12 +39,18 @@ const FINISHED_SHOWN_MAX: usize = 100;
 
 /// What the stages and the users report.
 pub(crate) enum Event {
-    Fetched { visit: Visit, fetched: Fetched },
+    Fetched(Box<Arrival>),
     Requested { host: Host, at: Moment },
     Addressed { host: Host, address: Option<IpAddr> },
     Written(Written),
     Command(Command),
     StageDied(&'static str),
+}
+
+/// A visit that is back from the web.
+pub(crate) struct Arrival {
+    pub(crate) visit: Visit,
+    pub(crate) fetched: Fetched,
 }
 
 pub(crate) type Reply = oneshot::Sender<Result<(), RequestError>>;
@@ -207,7 +213,7 @@ impl CrawlTask {
 
     fn handle(&mut self, event: Event) -> Result<(), EngineError> {
         match event {
-            Event::Fetched { visit, fetched } => return self.fetched(visit, fetched),
+            Event::Fetched(arrival) => return self.fetched(*arrival),
             Event::Requested { host, at } => self.frontier.requested(&host, at),
             Event::Addressed { host, address } => {
                 self.frontier.address(&host, address, self.clock.now());
@@ -219,7 +225,8 @@ impl CrawlTask {
         Ok(())
     }
 
-    fn fetched(&mut self, visit: Visit, fetched: Fetched) -> Result<(), EngineError> {
+    fn fetched(&mut self, arrival: Arrival) -> Result<(), EngineError> {
+        let Arrival { visit, fetched } = arrival;
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             // The crawl ended without waiting for it: the visit stays queued.
             self.pipeline_visits -= 1;

@@ -7,7 +7,7 @@ use telusur_model::{PageUrl, Visit};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::CrawlContext;
-use crate::crawl_task::Event;
+use crate::crawl_task::{Arrival, Event};
 
 #[derive(Clone)]
 pub(crate) struct FetchStage {
@@ -38,7 +38,8 @@ impl FetchStage {
             };
             watch.disarm();
             // A closed channel means that the engine has ended: the visit stays queued.
-            let _ = stage.events.send(Event::Fetched { visit, fetched }).await;
+            let arrival = Box::new(Arrival { visit, fetched });
+            let _ = stage.events.send(Event::Fetched(arrival)).await;
         });
     }
 

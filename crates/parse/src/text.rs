@@ -126,6 +126,11 @@ impl TextWriter {
 /// single spaces between words.
 fn span_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start;
+    // Prose is nearly always fine as it is: whole blocks are checked without branching, which the
+    // compiler turns into vector instructions.
+    while bytes.get(at..=at + BLOCK).is_some_and(needs_no_change) {
+        at += BLOCK;
+    }
     while at < bytes.len() {
         let is_single_space =
             bytes[at] == b' ' && bytes.get(at + 1).is_some_and(|next| !is_white(*next));
@@ -135,6 +140,20 @@ fn span_end(bytes: &[u8], start: usize) -> usize {
         at += 1;
     }
     at
+}
+
+/// Bytes looked at in one go.
+const BLOCK: usize = 32;
+
+/// Whether all white space of a block, but for its last byte, is single spaces.
+fn needs_no_change(block: &[u8]) -> bool {
+    let pairs = block.iter().zip(&block[1..]);
+    !pairs.fold(false, |found, (byte, next)| {
+        let is_break = (*byte == b'\t') | (*byte == b'\n') | (*byte == b'\x0c') | (*byte == b'\r');
+        let next_is_break =
+            (*next == b'\t') | (*next == b'\n') | (*next == b'\x0c') | (*next == b'\r');
+        found | is_break | ((*byte == b' ') & ((*next == b' ') | next_is_break))
+    })
 }
 
 /// White space that HTML collapses. A no-break space is not among it.

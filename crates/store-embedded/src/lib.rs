@@ -21,6 +21,7 @@ mod warc;
 use std::path::Path;
 use std::sync::Arc;
 
+use fjall::config::PartitioningPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use parking::Guarded;
 use telusur_store::StoreError;
@@ -127,8 +128,14 @@ impl EmbeddedStore {
 impl Keyspaces {
     fn open(database: &Database) -> Result<Self, StoreError> {
         let open = |name: &str, memtable_bytes: u64| {
-            let options =
-                move || KeyspaceCreateOptions::default().max_memtable_size(memtable_bytes);
+            // Partitioned, so that a look-up reads the few kilobytes of a filter that it needs: the
+            // filter of a whole table is a megabyte, and the cache holds only a few of those.
+            let options = move || {
+                KeyspaceCreateOptions::default()
+                    .max_memtable_size(memtable_bytes)
+                    .filter_block_partitioning_policy(PartitioningPolicy::all(true))
+                    .index_block_partitioning_policy(PartitioningPolicy::all(true))
+            };
             database.keyspace(name, options).map_err(engine_error)
         };
         Ok(Self {

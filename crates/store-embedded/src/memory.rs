@@ -1,6 +1,7 @@
 //! [`Memory`]: what the writer keeps at hand so that a step reads almost nothing.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
 use telusur_store::StoreError;
@@ -59,15 +60,16 @@ impl Memory {
         no: CrawlNo,
         keyspaces: &Keyspaces,
     ) -> Result<Option<&mut CrawlMemory>, StoreError> {
-        if !self.by_crawl.contains_key(&no) {
-            let Some(row) = crate::crawls::read_row(keyspaces, no)? else { return Ok(None) };
-            if row.removing {
-                return Ok(None);
+        let place = match self.by_crawl.entry(no) {
+            Entry::Occupied(known) => return Ok(Some(known.into_mut())),
+            Entry::Vacant(place) => place,
+        };
+        match crate::crawls::read_row(keyspaces, no)? {
+            Some(row) if !row.removing => {
+                Ok(Some(place.insert(CrawlMemory::load(keyspaces, &row.crawl)?)))
             }
-            let loaded = CrawlMemory::load(keyspaces, &row.crawl)?;
-            self.by_crawl.insert(no, loaded);
+            _ => Ok(None),
         }
-        Ok(self.by_crawl.get_mut(&no))
     }
 }
 

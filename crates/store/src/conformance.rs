@@ -20,9 +20,12 @@ pub trait Bench {
     fn open(&self) -> Arc<dyn Store>;
 }
 
+/// A promise in words, and what checks it.
+type Promise = (&'static str, fn(&dyn Bench));
+
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [(&str, fn(&dyn Bench)); 13] = [
+    let checks: [Promise; 13] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),

@@ -1,5 +1,7 @@
 //! The engine on a synthetic web and the embedded store.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod bench;
 mod completeness;
 mod control;

@@ -1,5 +1,7 @@
 //! The embedded store on a real directory, and its bodies on a simulated disk.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod conformance;
 mod directory;
 mod power_loss;
