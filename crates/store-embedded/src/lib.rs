@@ -21,6 +21,7 @@ mod warc;
 use std::path::Path;
 use std::sync::Arc;
 
+use fjall::compaction::Leveled;
 use fjall::config::PartitioningPolicy;
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use parking::Guarded;
@@ -36,10 +37,15 @@ const CACHE_BYTES: u64 = 16 << 20;
 /// Journal that is kept before memory tables are written out. The engine's smallest: it is read
 /// again at every start, so it bounds the time that a start takes after a kill.
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
-/// Newest rows of a large keyspace, before they are written out.
-const MEMTABLE_BYTES: u64 = 4 << 20;
+/// Newest rows of a large keyspace, before they are written out. While a compaction runs, up to five of
+/// them wait per keyspace, and in memory they take about three times their size.
+const MEMTABLE_BYTES: u64 = 2 << 20;
 /// The same for keyspaces of few rows.
 const SMALL_MEMTABLE_BYTES: u64 = 1 << 20;
+/// Size of one table on disk: a compaction holds the filter of a table in memory while it writes it.
+const TABLE_BYTES: u64 = 8 << 20;
+/// One thread to write out memory tables while the other compacts.
+const WORKERS: usize = 2;
 
 /// The embedded store.
 pub struct EmbeddedStore {
@@ -84,7 +90,7 @@ impl EmbeddedStore {
         let database = Database::builder(directory.state())
             .cache_size(CACHE_BYTES)
             .max_journaling_size(JOURNAL_BYTES_MAX)
-            .worker_threads(1)
+            .worker_threads(WORKERS)
             .open()
             .map_err(engine_error)?;
         let keyspaces = Keyspaces::open(&database)?;
@@ -133,6 +139,9 @@ impl Keyspaces {
             let options = move || {
                 KeyspaceCreateOptions::default()
                     .max_memtable_size(memtable_bytes)
+                    .compaction_strategy(Arc::new(
+                        Leveled::default().with_table_target_size(TABLE_BYTES),
+                    ))
                     .filter_block_partitioning_policy(PartitioningPolicy::all(true))
                     .index_block_partitioning_policy(PartitioningPolicy::all(true))
             };

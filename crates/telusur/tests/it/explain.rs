@@ -12,7 +12,12 @@ fn every_code_is_explained() {
         assert!(seen.result().starts_with(&format!("{}: {}", code.word(), code.title())));
     }
     assert!(place.run(&["explain", "timeout_connect"]).result().contains("no connection within"));
-    assert!(place.run(&["explain", "E9999"]).error(2).contains("\"E9999\" is no code"));
+    assert!(
+        place
+            .run(&["explain", "E9999"])
+            .error(2)
+            .contains("\"E9999\" is no URL, no code and no reason")
+    );
 }
 
 #[test]
