@@ -9,8 +9,8 @@ use std::thread::JoinHandle;
 
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Clock, Digest, Discovery, FetchOutcome, Fetched, Keep, PageRecord, PageUrl, ParsedPage,
-    RawPage, Reason, Timestamp, Via, Visit, matches_topic,
+    Clock, Digest, Discovery, FetchOutcome, Fetched, PageRecord, PageUrl, ParsedPage, RawPage,
+    Reason, Timestamp, Via, Visit, matches_topic,
 };
 use telusur_parse::ParseLimits;
 use telusur_store::{Ending, How, PageToStore, Store};
@@ -116,12 +116,6 @@ impl Reader {
         found: &mut Found,
     ) -> PageToStore {
         let mut parsed = telusur_parse::parse(&page, &ParseLimits::default());
-        let keep = asked.context.crawl.keep;
-        if matches!(keep, Keep::Html | Keep::Raw) {
-            // The text can be read out of the body again (`stored_page`); kept twice it would cost a
-            // fifth of all CPU time.
-            parsed.text = String::new();
-        }
         let packed = self.store.pack(&asked.context.crawl, &page, &parsed, asked.at);
         let record = record(asked, &page, &parsed, took_ms);
         // The links of an error page lead nowhere that the site itself does not lead to.

@@ -3,7 +3,7 @@
 use fjall::Keyspace;
 use serde::{Deserialize, Serialize};
 use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, Timestamp};
-use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, StoreError, VerifyReport};
+use telusur_store::{CrawlRecord, CrawlStore, LinksOf, NewCrawl, StoreError, VerifyReport};
 
 use crate::commit::StepWriter;
 use crate::rows::{self, crawl_key, decode};
@@ -104,8 +104,8 @@ impl CrawlStore for EmbeddedStore {
         Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
     }
 
-    fn verify(&self) -> Result<VerifyReport, StoreError> {
-        verify::verify(self)
+    fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
+        verify::verify(self, links_of)
     }
 }
 

@@ -15,7 +15,9 @@ impl PageStore for EmbeddedStore {
             Keep::Html => is_parsed,
             Keep::Raw => true,
         };
-        let keeps_extract = is_parsed && crawl.keep != Keep::None;
+        // Where the body is kept, everything can be read out of it again: an extract beside it would
+        // take a fifth more space and a tenth of all CPU time.
+        let keeps_extract = is_parsed && crawl.keep == Keep::Text;
         let json = keeps_extract
             .then(|| serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers"));
         let kept = Kept {

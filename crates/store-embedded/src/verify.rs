@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timestamp, UrlKey};
 use telusur_store::{
-    Check, CrawlRecord, CrawlStore, PageStore, StoreError, UrlState, VerifyReport,
+    Check, CrawlRecord, CrawlStore, LinksOf, PageStore, StoreError, UrlState, VerifyReport,
 };
 
 use crate::rows::{self, QueueRow, UrlRow, decode};
@@ -15,7 +15,10 @@ const BATCH: usize = 256;
 /// Request times are kept in whole milliseconds of a clock that others may adjust a little.
 const CLOCK_SLACK_MS: u64 = 5;
 
-pub(crate) fn verify(store: &EmbeddedStore) -> Result<VerifyReport, StoreError> {
+pub(crate) fn verify(
+    store: &EmbeddedStore,
+    links_of: LinksOf<'_>,
+) -> Result<VerifyReport, StoreError> {
     // No step may land while rows are counted against each other.
     let _writer = store.memory.lock();
     let mut checks = Checks::default();
@@ -23,7 +26,7 @@ pub(crate) fn verify(store: &EmbeddedStore) -> Result<VerifyReport, StoreError> 
     for record in &crawls {
         let counted = checks.urls(store, record)?;
         checks.queue(store, record, &counted)?;
-        checks.pages(store, record, &counted)?;
+        checks.pages(store, record, &counted, links_of)?;
         checks.counters(record, &counted);
     }
     checks.directory(store)?;
@@ -41,7 +44,7 @@ struct Counted {
 struct Checks {
     bodies: Check,
     states: Check,
-    links: Check,
+    known_links: Check,
     index: Check,
     gaps: Check,
     once: Check,
@@ -56,7 +59,7 @@ impl Default for Checks {
         Self {
             bodies: Check::new("I1", "every stored page is readable and matches its digest"),
             states: Check::new("I2", "every known URL is in exactly one state"),
-            links: Check::new("I3", "the links of every stored page are known"),
+            known_links: Check::new("I3", "the links of every stored page are known"),
             index: Check::new("I4", "the index holds nothing that the store does not"),
             gaps: Check::new("I5", "no host was asked twice within its delay"),
             once: Check::new("I6", "no page is stored twice"),
@@ -158,6 +161,7 @@ impl Checks {
         store: &EmbeddedStore,
         record: &CrawlRecord,
         counted: &Counted,
+        links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
         let crawl = &record.crawl;
         let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
@@ -175,7 +179,7 @@ impl Checks {
                     format!("{}: {} is stored but not marked so", crawl.no, page.url)
                 });
                 self.body(store, crawl.no, page);
-                self.links_of(store, crawl, &scope, page)?;
+                self.links(store, crawl, &scope, page, links_of)?;
                 if let Some(at) = page.requested_at {
                     requests.entry(page.url.host()).or_default().push(at);
                 }
@@ -213,31 +217,32 @@ impl Checks {
         });
     }
 
-    fn links_of(
+    fn links(
         &mut self,
         store: &EmbeddedStore,
         crawl: &Crawl,
         scope: &Scope,
         page: &PageRecord,
+        links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
-        let Some(blob) = page.parsed else { return Ok(()) };
-        let parsed = match store.parsed(crawl.no, blob) {
-            Ok(parsed) => parsed,
+        // The links of an error page are not followed.
+        if !page.is_ok() {
+            return Ok(());
+        }
+        let links = match links_of(page) {
+            Ok(links) => links,
             Err(error) => {
                 self.bodies.look(false, || format!("{}: {}: {error}", crawl.no, page.url));
                 return Ok(());
             }
         };
-        if !page.is_ok() {
-            return Ok(());
-        }
         let keyer = memory::keyer(crawl, store.key_seed);
-        for link in parsed.links {
-            let url = scope.treat_query(link.url);
+        for link in links {
+            let url = scope.treat_query(link);
             let row = rows::url_key(crawl.no, keyer.key(&url));
             let is_known = store.keyspaces.urls.contains_key(row).map_err(engine_error)?;
-            self.links
-                .look(is_known, || format!("{}: {url} on {} is not known", crawl.no, page.url));
+            let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
+            self.known_links.look(is_known, what);
         }
         Ok(())
     }
@@ -300,7 +305,7 @@ impl Checks {
         let checks = vec![
             self.bodies,
             self.states,
-            self.links,
+            self.known_links,
             self.index,
             self.gaps,
             self.once,

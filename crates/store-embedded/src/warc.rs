@@ -1,9 +1,8 @@
-//! How a page becomes a blob: the answer and what was extracted from it, as WARC records, in one
-//! zstd frame, behind a small frame that holds its length and its hash.
+//! How a page becomes a blob: the answer, or what was extracted from it, as a WARC record in a zstd
+//! frame of its own, behind a small frame that holds its length and its hash.
 //!
 //! zstd tools skip the small frame, so a segment is a valid `.warc.zst` file for everybody else;
-//! for us it makes damage visible before anything is decompressed. The two records share a frame
-//! because the extract repeats the text of the answer: the second time it costs next to nothing.
+//! for us it makes damage visible before anything is decompressed.
 
 use std::cell::RefCell;
 use std::fmt::Write;

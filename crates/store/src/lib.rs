@@ -45,8 +45,9 @@ pub trait CrawlStore: Send + Sync {
     fn close(&self) -> Result<(), StoreError>;
     /// Bytes left on the device that holds the store, where that is known.
     fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
-    /// Checks the promises about a store's content, one by one.
-    fn verify(&self) -> Result<VerifyReport, StoreError>;
+    /// Checks the promises about a store's content, one by one. The store keeps bodies and does not
+    /// read them: `links_of` gives the links of a stored page.
+    fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError>;
 }
 
 /// The queues, and the step that moves them on.
@@ -89,6 +90,9 @@ pub trait PageStore: Send + Sync {
     /// What was extracted from a page.
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError>;
 }
+
+/// Reads the links out of a stored page.
+pub type LinksOf<'a> = &'a dyn Fn(&PageRecord) -> Result<Vec<PageUrl>, StoreError>;
 
 /// A crawl to accept.
 #[derive(Clone, Debug)]

@@ -7,11 +7,12 @@ use telusur_model::{
     CrawlNo, CrawlState, FinishReason, PageUrl, PauseReason, Reason, Scope, SiteShare, Timestamp,
     Verdict,
 };
-use telusur_store::{CrawlRecord, Store, UrlState};
+use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
 use super::{Answer, Ask, CrawlAnswer, explain, export};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::stored_page::stored_page;
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -71,7 +72,7 @@ impl Desk {
             }
             Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
             Ask::Verify => {
-                emit(Answer::Verified(self.store.verify()?));
+                emit(Answer::Verified(self.verify()?));
             }
             order => {
                 let crawl = self.carry_out(order)?;
@@ -79,6 +80,14 @@ impl Desk {
             }
         }
         Ok(())
+    }
+
+    fn verify(&self) -> Result<VerifyReport, StoreError> {
+        let store = self.store.as_ref();
+        store.verify(&|page| {
+            let parsed = stored_page(store, page.crawl, page)?.unwrap_or_default();
+            Ok(parsed.links.into_iter().map(|link| link.url).collect())
+        })
     }
 
     fn carry_out(&self, order: &Ask) -> Result<String, RequestError> {
