@@ -299,6 +299,36 @@ pub enum InspectCommand {
         echo '{\"id\":1,\"url\":\"http://a.org/\"}' | telusur inspect url --jsonl"
     )]
     Url(InspectUrlArgs),
+    /// What a robots.txt allows, and by which line
+    #[command(
+        after_help = "Examples:\n  telusur inspect robots --file robots.txt https://example.org/private/x\n  \
+        telusur inspect robots --jsonl < questions.jsonl"
+    )]
+    Robots(InspectRobotsArgs),
+    /// What a sitemap or feed lists, as JSON lines
+    Sitemap {
+        /// The file: XML, text, RSS, Atom or JSON feed, also compressed with gzip
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// The arguments of `inspect robots`.
+#[derive(Args, Debug)]
+pub struct InspectRobotsArgs {
+    /// The robots.txt
+    #[arg(long, value_name = "FILE", required_unless_present = "jsonl")]
+    pub file: Option<PathBuf>,
+    /// The product token of the crawler
+    #[arg(long, value_name = "TOKEN", default_value = "Telusur")]
+    pub agent: String,
+    /// The URLs to judge
+    #[arg(value_name = "URL", required_unless_present = "jsonl")]
+    pub urls: Vec<String>,
+    /// Read {"id", "robots", "agent", "url"} lines from standard input and answer each with {"id",
+    /// "allowed", "line"}
+    #[arg(long, conflicts_with_all = ["file", "urls"])]
+    pub jsonl: bool,
 }
 
 /// The arguments of `inspect url`.

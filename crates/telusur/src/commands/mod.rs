@@ -178,6 +178,12 @@ impl Session {
             Command::Inspect(InspectCommand::Url(arguments)) => {
                 inspect::inspect_url(self, &arguments, output)
             }
+            Command::Inspect(InspectCommand::Robots(arguments)) => {
+                inspect::inspect_robots(self, &arguments, output)
+            }
+            Command::Inspect(InspectCommand::Sitemap { file }) => {
+                inspect::inspect_sitemap(self, &file, output)
+            }
             Command::Config(command) => config::config(self, command, output),
             Command::Completions { shell } => {
                 let mut script = Vec::new();

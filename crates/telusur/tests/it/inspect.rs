@@ -63,7 +63,7 @@ fn lines_are_answered_one_by_one() {
 
 #[test]
 fn bad_lines_are_reported_and_passed_over() {
-    let long = format!("{{\"id\":3,\"url\":\"{}\"}}", "x".repeat(2 << 20));
+    let long = format!("{{\"id\":3,\"url\":\"{}\"}}", "x".repeat(5 << 20));
     let questions =
         format!("nonsense\n{{\"id\":2}}\n{long}\n{{\"id\":4,\"url\":\"http://a.org/\"}}\n");
     let seen = Place::new().run_with(&["inspect", "url", "--jsonl"], &[], &questions);
@@ -74,4 +74,45 @@ fn bad_lines_are_reported_and_passed_over() {
         starts,
         ["error: standard input:1:", "error: standard input:2:", "error: standard input:3:"]
     );
+}
+
+#[test]
+fn robots_txt_says_by_which_line() {
+    let place = Place::new()
+        .with("robots.txt", "User-agent: *\nDisallow: /private\nAllow: /private/open\n");
+    let seen = place.run(&[
+        "inspect",
+        "robots",
+        "--file",
+        "robots.txt",
+        "http://a.org/private/x",
+        "http://a.org/private/open",
+        "http://a.org/",
+    ]);
+    assert_eq!(
+        seen.result(),
+        "disallowed  http://a.org/private/x  (line 2: Disallow: /private)
+allowed     http://a.org/private/open  (line 3: Allow: /private/open)
+allowed     http://a.org/  (no rule matches)
+"
+    );
+    let question = "{\"id\":\"q\",\"robots\":\"User-agent: x\\nDisallow: /\",\"agent\":\"x\",\"url\":\"http://a.org/\"}";
+    let seen = place.run_with(&["inspect", "robots", "--jsonl"], &[], question);
+    assert_eq!(seen.result(), "{\"id\":\"q\",\"allowed\":false,\"line\":2}\n");
+    assert_eq!(place.run(&["inspect", "robots", "--file", "none.txt", "http://a.org/"]).code, 2);
+}
+
+#[test]
+fn sitemaps_are_listed() {
+    let place = Place::new().with(
+        "sitemap.xml",
+        "<urlset><url><loc>http://a.org/&amp;x</loc><lastmod>2026-11-15</lastmod></url></urlset>",
+    );
+    let seen = place.run(&["inspect", "sitemap", "sitemap.xml"]);
+    let line: serde_json::Value = serde_json::from_str(seen.result()).unwrap();
+    assert_eq!((&line["loc"], &line["kind"]), (&"http://a.org/&x".into(), &"page".into()));
+    let place = place.with("page.html", "<!doctype html><p>no sitemap");
+    let seen = place.run(&["inspect", "sitemap", "page.html"]);
+    assert_eq!((seen.code, seen.stdout.as_str()), (0, ""));
+    assert!(seen.stderr.starts_with("warning: "), "{seen:?}");
 }

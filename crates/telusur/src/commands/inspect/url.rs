@@ -1,28 +1,28 @@
-//! `telusur inspect`: how Telusur reads a URL. Pure computation; nobody is asked.
+//! `telusur inspect url`: how a URL is read.
 
-use std::io::{self, BufRead, Write};
+use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use telusur_model::{PageUrl, UrlError, UrlKeyer, normal_form};
 use url::Url;
 
-use super::{Failure, Outcome, Session};
+use super::super::{Outcome, Session};
+use super::{Id, answer_lines};
 use crate::cli::InspectUrlArgs;
-use crate::lines::read_line;
-use crate::message::{Code, Message, exit, shown};
+use crate::message::{exit, shown};
 
-/// Longest line of JSON that is read: a URL of any sensible length, escaped.
-const LINE_BYTES_MAX: usize = 1 << 20;
+/// What a line of `--jsonl` looks like.
+const QUESTION: &str = "{\"id\": 1, \"url\": \"http://...\"}";
 
-pub(super) fn inspect_url(
+pub(in crate::commands) fn inspect_url(
     session: &Session,
     arguments: &InspectUrlArgs,
     output: &mut dyn Write,
 ) -> Outcome {
     let drop_tracking = !arguments.keep_tracking;
     if arguments.jsonl {
-        return inspect_lines(session, drop_tracking, &mut io::stdin().lock(), output);
+        return answer_lines(session, output, QUESTION, |question| answer(question, drop_tracking));
     }
     let text = arguments.text.as_deref().expect("clap requires it without --jsonl");
     let url = resolve(text, arguments.base.as_deref())
@@ -89,14 +89,6 @@ struct Question {
     base: Option<String>,
 }
 
-/// The questioner's own name for a question.
-#[derive(Deserialize, Serialize)]
-#[serde(untagged)]
-enum Id {
-    Number(serde_json::Number),
-    Text(String),
-}
-
 #[derive(Serialize)]
 struct Answer {
     id: Id,
@@ -104,53 +96,9 @@ struct Answer {
     href: Option<String>,
 }
 
-fn inspect_lines(
-    session: &Session,
-    drop_tracking: bool,
-    input: &mut dyn BufRead,
-    output: &mut dyn Write,
-) -> Outcome {
-    let mut output = io::BufWriter::new(output);
-    let mut bad_count = 0_u64;
-    let mut line = Vec::new();
-    for line_no in 1_u64.. {
-        if !read_line(&mut *input, &mut line, LINE_BYTES_MAX).map_err(unreadable)? {
-            break;
-        }
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        match serde_json::from_slice(&line) {
-            Ok(question) => {
-                serde_json::to_writer(&mut output, &answer(question, drop_tracking))
-                    .map_err(io::Error::from)?;
-                output.write_all(b"\n")?;
-            }
-            Err(error) => {
-                bad_count += 1;
-                session.talk.error(&bad_line(line_no, &error));
-            }
-        }
-    }
-    output.flush()?;
-    Ok(if bad_count == 0 { 0 } else { exit::USAGE })
-}
-
 fn answer(question: Question, drop_tracking: bool) -> Answer {
     let href = resolve(&question.url, question.base.as_deref()).ok().map(String::from);
     let page = href.as_deref().and_then(|href| PageUrl::parse(href).ok());
     let url = page.map(|page| normal_form(&page, drop_tracking).into_owned());
     Answer { id: question.id, url, href }
-}
-
-fn bad_line(line_no: u64, error: &serde_json::Error) -> Message {
-    // The position within the line is right, the line number always 1.
-    let text = error.to_string();
-    let why = text.split(" at line ").next().unwrap_or(&text);
-    Message::new(Code::BadJsonLine, format!("standard input:{line_no}: {}", shown(why)))
-        .hint("Write {\"id\": 1, \"url\": \"http://...\"} on each line")
-}
-
-fn unreadable(error: io::Error) -> Failure {
-    Message::new(Code::BadJsonLine, format!("cannot read standard input: {error}")).into()
 }
