@@ -125,7 +125,8 @@ pub(crate) struct Running {
 struct EndingCrawl {
     goal: Goal,
     deadline: Moment,
-    is_written: bool,
+    /// The state that was sent to the writer.
+    written: Option<CrawlState>,
     replies: Vec<Reply>,
 }
 
@@ -381,11 +382,11 @@ impl CrawlTask {
         let ending = running.ending.get_or_insert(EndingCrawl {
             goal,
             deadline,
-            is_written: false,
+            written: None,
             replies: Vec::new(),
         });
         // Whoever asks later and for more gets more: a stop ends a pause that has not happened yet.
-        if !ending.is_written && !matches!(ending.goal, Goal::Finish(_)) {
+        if ending.written.is_none() && !matches!(ending.goal, Goal::Finish(_)) {
             ending.goal = goal;
         }
         ending.replies.extend(reply);
@@ -486,15 +487,15 @@ impl CrawlTask {
     fn finish_ending(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
         let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
         let Some(ending) = &mut running.ending else { return Ok(()) };
-        if ending.is_written || (running.outstanding > 0 && now < ending.deadline) {
+        if ending.written.is_some() || (running.outstanding > 0 && now < ending.deadline) {
             return Ok(());
         }
-        ending.is_written = true;
         let state = match ending.goal {
             Goal::Finish(why) => CrawlState::Finished { why: final_reason(why, &running.stats) },
             Goal::Pause(why) => CrawlState::Paused { why },
             Goal::Keep => running.state,
         };
+        ending.written = Some(state);
         self.account(crawl, now, 0)?;
         self.write(CommitWork::State { crawl, state })
     }
@@ -502,7 +503,11 @@ impl CrawlTask {
     fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {
         let Some(running) = self.crawls.get_mut(&crawl) else { return };
         running.state = state;
-        let Some(ending) = running.ending.take() else { return };
+        // An older state may still be on its way when the next ending begins: a crawl that is resumed
+        // and stopped at once is running first, and then over.
+        let Some(ending) = running.ending.take_if(|ending| ending.written == Some(state)) else {
+            return;
+        };
         for reply in ending.replies {
             let _ = reply.send(Ok(()));
         }

@@ -26,7 +26,7 @@ impl CrawlStore for EmbeddedStore {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
         let mut memory = self.memory.lock();
         let mut crawl = new.crawl;
-        crawl.no = CrawlNo(memory.crawls + 1);
+        crawl.no = self.free_number(memory.crawls)?;
         crawl.id = CrawlId::new(crawl.created_at, new.random);
         let row = CrawlRow {
             state: CrawlState::Running,
@@ -110,6 +110,17 @@ impl CrawlStore for EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// The next number whose bodies lie nowhere: should the state database ever be lost, the bodies
+    /// it knew are not written over.
+    fn free_number(&self, last: u32) -> Result<CrawlNo, StoreError> {
+        let taken = self.segments.dirs()?;
+        let mut no = CrawlNo(last + 1);
+        while taken.contains(&no.to_string()) {
+            no = CrawlNo(no.0 + 1);
+        }
+        Ok(no)
+    }
+
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(&self.keyspaces, row.crawl.no)?;
         let CrawlRow { crawl, state, state_since, .. } = row;

@@ -24,6 +24,7 @@ const OWN_ENTRIES: [&str; 6] =
 pub struct DataDir {
     root: PathBuf,
     version: Version,
+    is_new: bool,
     /// Holds the lock: the kernel frees it when the process ends, however it ends.
     _lock: File,
 }
@@ -42,14 +43,32 @@ impl DataDir {
         refuse_foreign(root)?;
         fs::create_dir_all(root).map_err(named)?;
         let lock = take_lock(root)?;
+        let (version, is_new) = match read_version(root)? {
+            Some(version) => {
+                refuse_lost_state(root)?;
+                (version, false)
+            }
+            None => {
+                // The making of this directory was cut short, or begins now.
+                remove_if_there(&root.join("state")).map_err(named)?;
+                let key_seed = random_seed().map_err(named)?;
+                (Version { product: "telusur".into(), format: FORMAT, key_seed }, true)
+            }
+        };
         for part in ["state", "bodies"] {
             fs::create_dir_all(root.join(part)).map_err(named)?;
         }
-        let version = match read_version(root)? {
-            Some(version) => version,
-            None => write_version(root).map_err(named)?,
-        };
-        Ok(Self { root: root.to_owned(), version, _lock: lock })
+        Ok(Self { root: root.to_owned(), version, is_new, _lock: lock })
+    }
+
+    /// Marks a new directory as complete. Called once everything in it has been made: a directory
+    /// without this mark holds nothing that was ever acknowledged, and is made again from scratch.
+    pub(crate) fn finish(&self) -> Result<(), StoreError> {
+        if !self.is_new {
+            return Ok(());
+        }
+        write_version(&self.root, &self.version)
+            .map_err(|error| io_error(format!("write {}", self.root.display()), error))
     }
 
     /// Whether a data directory is there at all.
@@ -180,16 +199,32 @@ fn read_version(root: &Path) -> Result<Option<Version>, StoreError> {
 }
 
 /// Written last when a directory is made, and by rename: it is there whole, or not at all.
-fn write_version(root: &Path) -> io::Result<Version> {
-    let version = Version { product: "telusur".into(), format: FORMAT, key_seed: random_seed()? };
-    let text = serde_json::to_string(&version).map_err(io::Error::other)?;
+fn write_version(root: &Path, version: &Version) -> io::Result<()> {
+    let text = serde_json::to_string(version).map_err(io::Error::other)?;
     let new = root.join(VERSION_FILE_NEW);
     let mut file = File::create(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(&new, root.join(VERSION_FILE))?;
-    File::open(root)?.sync_all()?;
-    Ok(version)
+    File::open(root)?.sync_all()
+}
+
+/// An empty database in the place of a lost one would look like an empty store.
+fn refuse_lost_state(root: &Path) -> Result<(), StoreError> {
+    let state = root.join("state");
+    let is_empty = fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty {
+        let what = format!("{} is gone; restore it from a copy", state.display());
+        return Err(StoreError::Damaged(what));
+    }
+    Ok(())
+}
+
+fn remove_if_there(dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 fn random_seed() -> io::Result<u64> {

@@ -16,6 +16,8 @@ pub trait Disk: Send + Sync {
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Makes the entries of a directory durable.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
+    /// The names of the directories at the top.
+    fn dirs(&self) -> io::Result<Vec<String>>;
     /// Deletes a directory and everything in it; a missing one is no error.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
 }
@@ -74,6 +76,11 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
         sync_directory(&self.path(dir))
+    }
+
+    fn dirs(&self) -> io::Result<Vec<String>> {
+        let entries = fs::read_dir(&self.root)?;
+        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {

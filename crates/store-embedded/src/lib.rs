@@ -106,6 +106,7 @@ impl EmbeddedStore {
             keyspaces,
         };
         store.mark_open()?;
+        store.directory.finish()?;
         store.finish_removals()?;
         Ok(store)
     }
@@ -162,7 +163,9 @@ impl Keyspaces {
 /// What the storage engine says, sorted by what the caller can do about it.
 pub(crate) fn engine_error(error: fjall::Error) -> StoreError {
     match error {
-        fjall::Error::Io(source) => io_error("write the state database", source),
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            io_error("use the state database", source)
+        }
         other => StoreError::Engine(other.to_string()),
     }
 }

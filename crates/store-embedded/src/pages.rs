@@ -5,7 +5,7 @@ use telusur_store::{Body, Packed, PageStore, StoreError};
 
 use crate::rows::{self, decode};
 use crate::warc::{self, Kept};
-use crate::{EmbeddedStore, engine_error};
+use crate::{EmbeddedStore, engine_error, segment};
 
 impl PageStore for EmbeddedStore {
     fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed {
@@ -52,10 +52,12 @@ impl PageStore for EmbeddedStore {
 
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
         warc::unpack_answer(&self.segments.read(crawl, blob)?)
+            .map_err(|error| at(crawl, blob, error))
     }
 
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError> {
-        let json = warc::unpack_extract(&self.segments.read(crawl, blob)?)?;
+        let bytes = self.segments.read(crawl, blob)?;
+        let json = warc::unpack_extract(&bytes).map_err(|error| at(crawl, blob, error))?;
         serde_json::from_slice(&json)
             .map_err(|error| StoreError::Damaged(format!("an extract cannot be read: {error}")))
     }
@@ -69,5 +71,15 @@ impl EmbeddedStore {
     ) -> Result<Option<PageRecord>, StoreError> {
         let bytes = self.keyspaces.pages.get(rows::page_key(crawl, seq)).map_err(engine_error)?;
         bytes.map(|bytes| decode(&bytes, "pages")).transpose()
+    }
+}
+
+/// Names the place of the damage.
+fn at(crawl: CrawlNo, blob: BlobRef, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged(what) => {
+            StoreError::Damaged(format!("{}: {what}", segment::place(crawl, blob)))
+        }
+        other => other,
     }
 }

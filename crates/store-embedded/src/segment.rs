@@ -75,14 +75,17 @@ impl Segments {
 
     /// Reads a blob.
     pub fn read(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
-        let path = segment_path(crawl, blob.segment);
-        let damaged = |error: std::io::Error| {
-            StoreError::Damaged(format!("{path} at byte {}: {error}", blob.offset))
-        };
+        let damaged =
+            |error: std::io::Error| StoreError::Damaged(format!("{}: {error}", place(crawl, blob)));
         let file = self.file(crawl, blob.segment).map_err(damaged)?;
         let mut bytes = vec![0; blob.len as usize];
         file.read_at(blob.offset, &mut bytes).map_err(damaged)?;
         Ok(bytes)
+    }
+
+    /// Names of the directories that hold segments.
+    pub fn dirs(&self) -> Result<Vec<String>, StoreError> {
+        self.disk.dirs().map_err(|error| io_error("list the bodies", error))
     }
 
     /// Deletes the segments of a crawl.
@@ -131,6 +134,11 @@ impl Segments {
     fn table(&self) -> std::sync::MutexGuard<'_, HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Where a blob lies, for people.
+pub(crate) fn place(crawl: CrawlNo, blob: BlobRef) -> String {
+    format!("bodies/{} at byte {}", segment_path(crawl, blob.segment), blob.offset)
 }
 
 fn segment_path(crawl: CrawlNo, segment: u32) -> String {

@@ -96,7 +96,9 @@ impl Summary<'_> {
         let stats = &self.progress.stats;
         let (good, bad, still) = if is_unicode { ("✓", "✗", "■") } else { ("*", "x", "=") };
         let (mark, verb, why) = match self.progress.state {
-            CrawlState::Finished { why: FinishReason::Stopped } => (still, "Stopped after", None),
+            CrawlState::Finished { why: FinishReason::Stopped } => {
+                (still, "Stopped after", Some("saved, nothing is lost"))
+            }
             CrawlState::Finished { why: why @ FinishReason::NoStart } => {
                 (bad, "Failed after", Some(why.phrase()))
             }
@@ -149,7 +151,9 @@ impl Summary<'_> {
         if self.progress.stats.pages > 0 {
             steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
         }
-        if !matches!(self.progress.state, CrawlState::Finished { .. }) {
+        let is_stopped = self.progress.state == CrawlState::Finished { why: FinishReason::Stopped };
+        let is_unfinished = !matches!(self.progress.state, CrawlState::Finished { .. });
+        if is_unfinished || is_stopped && self.progress.stats.queued > 0 {
             steps.push(("Resume", format!("telusur resume {crawl}")));
         }
         steps

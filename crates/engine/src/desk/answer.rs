@@ -158,6 +158,10 @@ impl Desk {
     }
 
     fn exclude(&self, record: CrawlRecord, pattern: &str) -> Result<(), RequestError> {
+        if record.stats.queued == 0 {
+            let what = format!("{} has nothing left to exclude", record.crawl.no);
+            return Err(RequestError::WrongState(what));
+        }
         let mut crawl = record.crawl;
         crawl.scope.exclude.push(pattern.to_owned());
         Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)

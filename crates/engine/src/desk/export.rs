@@ -63,8 +63,15 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
         let Some(last) = pages.last() else { break };
         seq = last.seq;
         for page in pages {
-            let parsed = stored_page(store, crawl.no, &page)?;
-            if !emit(Answer::Export(Box::new(page_line(page, parsed)))) {
+            let line = match stored_page(store, crawl.no, &page) {
+                Ok(parsed) => Answer::Export(Box::new(page_line(page, parsed))),
+                // One damaged page costs one page.
+                Err(StoreError::Damaged(what)) => {
+                    Answer::Damaged { url: page.url.to_string(), what }
+                }
+                Err(error) => return Err(error),
+            };
+            if !emit(line) {
                 return Ok(());
             }
         }

@@ -101,6 +101,13 @@ pub enum Answer {
     Url(Box<UrlRecord>),
     /// A line of an export.
     Export(Box<ExportLine>),
+    /// A page whose stored bytes cannot be read.
+    Damaged {
+        /// Its URL.
+        url: String,
+        /// What is wrong, and where.
+        what: String,
+    },
     /// What one crawl knows of a URL.
     Explanation(Box<Explanation>),
     /// What came of a check.

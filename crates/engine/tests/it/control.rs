@@ -39,6 +39,25 @@ async fn a_paused_crawl_asks_for_nothing_until_it_is_resumed() {
     engine.shutdown().await.unwrap();
 }
 
+/// It once hung: the state "running" of the resume arrived late and was taken for that of the stop.
+#[tokio::test]
+async fn a_crawl_that_is_resumed_and_stopped_at_once_is_over() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let handle = engine.handle();
+    let no = accept(&store, site_crawl());
+    handle.run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 5).await;
+    handle.pause(no).await.unwrap();
+    let (resumed, stopped) = tokio::join!(handle.resume(no), handle.stop(no));
+    resumed.unwrap();
+    stopped.unwrap();
+    let progress = finished(&engine, no).await;
+    assert_eq!(progress.state, CrawlState::Finished { why: FinishReason::Stopped });
+    engine.shutdown().await.unwrap();
+}
+
 #[tokio::test]
 async fn an_exclusion_reaches_urls_that_already_wait() {
     let bench = Bench::of_site(|path| match path {

@@ -60,6 +60,40 @@ fn a_damaged_version_file_is_named() {
     assert!(refused(dir.path()).contains("telusur.version"));
 }
 
+/// A kill in the middle of the first start once left a directory that could never be opened.
+#[test]
+fn a_database_whose_making_was_cut_short_is_made_again() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(EmbeddedStore::open(dir.path()).unwrap());
+    fs::remove_file(dir.path().join("telusur.version")).unwrap();
+    for entry in fs::read_dir(dir.path().join("state")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            fs::write(path, "half").unwrap();
+        }
+    }
+    EmbeddedStore::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_lost_database_is_not_an_empty_one() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(EmbeddedStore::open(dir.path()).unwrap());
+    fs::remove_dir_all(dir.path().join("state")).unwrap();
+    assert!(refused(dir.path()).contains("state is gone"));
+}
+
+#[test]
+fn bodies_of_a_forgotten_crawl_are_reported() {
+    use telusur_store::CrawlStore;
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let old = dir.path().join("bodies/crawl_1");
+    fs::create_dir(&old).unwrap();
+    let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+    assert_eq!(report.checks[8].broken, 1, "{report:?}");
+}
+
 #[test]
 fn a_directory_whose_making_was_cut_short_is_finished() {
     let dir = tempfile::tempdir().unwrap();

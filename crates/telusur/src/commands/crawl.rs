@@ -10,9 +10,9 @@ use telusur_model::{CrawlNo, CrawlState, FinishReason, QueryParams};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
-use super::{Failure, Outcome, Session, detach};
+use super::{Outcome, Session, detach};
 use crate::backend::{self, OpenStore};
-use crate::cli::{Cli, CrawlArgs};
+use crate::cli::CrawlArgs;
 use crate::crawl_request::{CrawlRequest, fail_on};
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
@@ -24,12 +24,9 @@ const SEEDS_SHOWN_MAX: usize = 10;
 
 pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
-    let request = match request(session, arguments, &settings) {
-        Ok(request) => request,
-        Err(message) if message.code == Code::NoStartUrl => return no_start_url(session, message),
-        Err(message) => return Err(message.into()),
-    };
+    let request = request(session, arguments, &settings)?;
     check_output(arguments)?;
+    check_name(arguments.name.as_deref())?;
     if arguments.dry_run {
         return dry_run(session, &request, &settings, output);
     }
@@ -152,16 +149,16 @@ fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
     start.add_list(&name, BufReader::new(file))
 }
 
-/// Without any URL the user needs to see how the command is used.
-fn no_start_url(session: &Session, message: Message) -> Outcome {
-    if !session.global.json && !session.global.quiet {
-        let mut command = Cli::parser();
-        command.build();
-        if let Some(crawl) = command.find_subcommand_mut("crawl") {
-            let _ = writeln!(io::stderr(), "{}\n", crawl.render_help());
-        }
+/// A name must not look like one of the other ways to say which crawl is meant.
+fn check_name(name: Option<&str>) -> Result<(), Message> {
+    let Some(name) = name else { return Ok(()) };
+    let is_alias = name.strip_prefix("crawl_").is_some_and(|number| number.parse::<u32>().is_ok());
+    if name == "last" || name.is_empty() || name.starts_with("c_") || is_alias {
+        let what = format!("\"{}\" cannot be the name of a crawl", shown(name));
+        return Err(Message::new(Code::BadArgument, what)
+            .hint("last, crawl_N and c_... already mean something; choose another name"));
     }
-    Err(Failure::Message(message))
+    Ok(())
 }
 
 fn check_output(arguments: &CrawlArgs) -> Result<(), Message> {

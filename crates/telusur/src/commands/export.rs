@@ -15,12 +15,15 @@ pub(super) fn export(session: &Session, arguments: &ExportArgs, output: &mut dyn
     let ask = Ask::Export { crawl: arguments.crawl.clone() };
     if arguments.output == Path::new("-") {
         let mut written = Ok(());
+        let mut damage = Damage::default();
         session.ask(&ask, &mut |answer| {
+            damage.note(&answer);
             written = write_line(output, &answer);
             written.is_ok()
         })?;
         written?;
-        return Ok(0);
+        output.flush()?;
+        return damage.verdict().map(|()| 0).map_err(Into::into);
     }
     if arguments.output.exists() && !arguments.overwrite {
         let path = shown(&arguments.output.to_string_lossy());
@@ -58,7 +61,9 @@ pub(super) fn write_file(
     let mut file = BufWriter::new(File::create(&unfinished).map_err(refuse)?);
     let mut lines = 0;
     let mut written = Ok(());
+    let mut damage = Damage::default();
     let answered = lines_of(&mut |answer| {
+        damage.note(&answer);
         written = write_line(&mut file, &answer);
         lines += u64::from(matches!(answer, Answer::Export(_)));
         written.is_ok()
@@ -71,7 +76,33 @@ pub(super) fn write_file(
     if finished.is_err() {
         let _ = std::fs::remove_file(&unfinished);
     }
-    finished.map(|()| lines)
+    finished.and_then(|()| damage.verdict()).map(|()| lines)
+}
+
+/// Pages that could not be read. They are left out, and said so at the end.
+#[derive(Default)]
+struct Damage {
+    pages: u64,
+    first: String,
+}
+
+impl Damage {
+    fn note(&mut self, answer: &Answer) {
+        let Answer::Damaged { url, what } = answer else { return };
+        if self.pages == 0 {
+            self.first = format!("{}: {}", shown(url), shown(what));
+        }
+        self.pages += 1;
+    }
+
+    fn verdict(&self) -> Result<(), Message> {
+        if self.pages == 0 {
+            return Ok(());
+        }
+        let what =
+            format!("{} pages cannot be read and were left out, first {}", self.pages, self.first);
+        Err(Message::new(Code::DamagedData, what).hint("See all of them: telusur verify"))
+    }
 }
 
 fn write_line(output: &mut dyn Write, answer: &Answer) -> std::io::Result<()> {

@@ -177,6 +177,7 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("redirected", show_count(stats.redirected))?;
     row("errors", show_count(stats.errors()))?;
     row("skipped", show_count(stats.skipped))?;
+    row("not web", format!("{} links of other schemes", show_count(stats.other_schemes)))?;
     row("received", show_size(stats.wire_bytes))?;
     row("status", counts(&stats.statuses))?;
     row("failures", counts(&stats.failures))?;

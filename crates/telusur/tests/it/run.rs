@@ -116,8 +116,44 @@ fn the_demo_crawls_explains_and_exports() {
     let start = line["url"].as_str().unwrap();
     let why = place.run(&["explain", start]);
     assert!(why.result().contains("named as a start URL"), "{why:?}");
+    let why = place.run(&["explain", start, "--json"]);
+    let why: Value = serde_json::from_str(why.result()).unwrap();
+    assert_eq!(why[0]["page"]["key"].as_str().map(str::len), Some(32), "{why}");
+    let errors = place.run(&["show", "demo", "--errors", "--json"]);
+    for line in errors.result().lines() {
+        serde_json::from_str::<Value>(line).unwrap();
+    }
     assert_eq!(place.run(&["export", "demo", "-o", "demo.jsonl"]).code, 2, "it exists");
     assert!(place.run(&["ls"]).result().contains("completed"));
+}
+
+#[test]
+fn one_damaged_page_costs_one_page() {
+    let place = Place::new();
+    assert_eq!(place.run(&["demo", "-q"]).code, 0);
+    let whole = place.run(&["export", "demo"]).result().lines().count();
+    let segment = place.path().join(".local/share/telusur/bodies/crawl_1/00000001.warc.zst");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let seen = place.run(&["export", "demo"]);
+    assert_eq!((seen.code, seen.stdout.lines().count()), (4, whole - 1), "{}", seen.stderr);
+    assert!(seen.stderr.contains("bodies/crawl_1/00000001.warc.zst at byte"), "{}", seen.stderr);
+    let seen = place.run(&["verify"]);
+    assert_eq!(seen.code, 4);
+    assert!(seen.stdout.contains("I1 BROKEN"), "{seen:?}");
+}
+
+/// A lost database once let a new crawl write over the bodies of an old one.
+#[test]
+fn bodies_that_nobody_knows_are_never_written_over() {
+    let (place, web) = (Place::new(), Web::new(small_web(3)));
+    assert_eq!(place.crawl(&web, &["-q"]).code, 0);
+    std::fs::create_dir(place.path().join(".local/share/telusur/bodies/crawl_2")).unwrap();
+    assert_eq!(place.crawl(&web, &["-q"]).code, 0);
+    assert_eq!(place.shown("last")["alias"], "crawl_3");
+    assert_eq!(place.run(&["verify"]).code, 4);
 }
 
 #[test]
@@ -163,6 +199,8 @@ fn the_first_interrupt_saves_and_the_same_command_goes_on() {
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(code_of(child), 130);
     place.assert_verified();
+    let taken = place.run(&["crawl", "--dry-run", "--name", "last", "http://a.org/"]);
+    assert!(taken.error(2).contains("cannot be the name"), "{taken:?}");
     let stopped = place.shown("last");
     assert_eq!(stopped["state"], "stopped");
     let seen = place.crawl(&web, &["--json"]);

@@ -169,6 +169,13 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn dirs(&self) -> io::Result<Vec<String>> {
+        let state = self.lock();
+        let is_top = |path: &str, entry: &Entry| matches!(entry, Entry::Dir) && !path.contains('/');
+        let found = state.entries.iter().filter(|(path, entry)| is_top(path, entry));
+        Ok(found.map(|(path, _)| path.clone()).collect())
+    }
+
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         let mut state = self.lock();
         state.call(DiskCall::RemoveDir, dir)?;
