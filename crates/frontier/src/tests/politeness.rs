@@ -123,3 +123,24 @@ fn no_time_is_lost() {
     let possible = 1000 * seconds * 1000 / DELAY_MS;
     assert!(sim.requests * 100 >= possible * 99, "{} of {possible}", sim.requests);
 }
+
+/// The whole hour with every host busy all the time: 3.6 million visits. Run it with
+/// `cargo test --release -p telusur-frontier -- --ignored`.
+#[test]
+#[ignore = "minutes without optimisation"]
+fn a_thousand_busy_hosts_for_an_hour_with_a_restart() {
+    let web = ManyHosts {
+        sharing: 0,
+        connect_ms_max: 0,
+        response_ms_max: 800,
+        endless_below: 1000,
+        pages_of_others: 0,
+    };
+    let mut sim = sim(1000, web);
+    sim.run_until(Moment(1_800_000));
+    sim.restart(DELAY_MS);
+    sim.run_until(Moment(3_600_000));
+    let possible = 1000 * 3_600;
+    println!("{} of {possible} requests", sim.requests);
+    assert!(sim.requests * 100 >= possible * 99, "{} of {possible}", sim.requests);
+}
