@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ use crate::crawl_task::Event;
 const GROUP_VISITS_MAX: usize = 256;
 /// Longest that an ended visit waits for company before it is made durable.
 const GROUP_WAIT: Duration = Duration::from_millis(50);
+/// How often the writer looks for company. The last visit under way may also end without a message.
+const NAP: Duration = Duration::from_millis(4);
 /// How often the free space is looked at.
 const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
 
@@ -142,12 +144,11 @@ impl Writer {
             if now >= deadline {
                 return None;
             }
-            // Short naps: the last visit under way may end in another stage without a message.
-            let nap = (deadline - now).min(Duration::from_millis(5));
-            match work.recv_timeout(nap) {
-                Ok(item) => return Some(item),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return None,
+            // Napping instead of waiting for the next message: being woken for every page would cost
+            // more than the page's share of the commit.
+            std::thread::sleep((deadline - now).min(NAP));
+            if let Ok(item) = work.try_recv() {
+                return Some(item);
             }
         }
     }

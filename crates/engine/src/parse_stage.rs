@@ -18,6 +18,10 @@ use telusur_store::{Ending, How, PageToStore, Store};
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 
+/// Pages that a thread takes at once when many are waiting: a lock and a wake-up for each would cost
+/// as much as a small page.
+const TAKEN_MAX: usize = 4;
+
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
     pub(crate) visit: Visit,
@@ -53,14 +57,21 @@ struct Reader {
 
 impl Reader {
     fn run(&self, work: &Mutex<Receiver<ParseWork>>, commit: &SyncSender<CommitWork>) {
+        let mut taken = Vec::with_capacity(TAKEN_MAX);
         loop {
-            // Waiting while holding the lock is the queue for whoever is next to get work.
-            let next = work.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(next) = next else { return };
-            let body_bytes = next.fetched.body_bytes();
-            let ending = Box::new(self.read(next));
-            if commit.send(CommitWork::Ending { ending, body_bytes }).is_err() {
-                return;
+            {
+                // Waiting while holding the lock is the queue for whoever is next to get work.
+                let work = work.lock().unwrap_or_else(PoisonError::into_inner);
+                let Ok(first) = work.recv() else { return };
+                taken.push(first);
+                taken.extend(work.try_iter().take(TAKEN_MAX - 1));
+            }
+            for next in taken.drain(..) {
+                let body_bytes = next.fetched.body_bytes();
+                let ending = Box::new(self.read(next));
+                if commit.send(CommitWork::Ending { ending, body_bytes }).is_err() {
+                    return;
+                }
             }
         }
     }

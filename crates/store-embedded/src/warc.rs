@@ -47,14 +47,16 @@ pub(crate) fn pack(kept: &Kept<'_>) -> Option<Vec<u8>> {
     if records.is_empty() {
         return None;
     }
-    let frame = compress(&records);
-    let frame_bytes = u32::try_from(frame.len()).expect("a page is far below 4 GiB");
-    let mut blob = Vec::with_capacity(LEAD_BYTES + frame.len());
-    blob.extend_from_slice(&SKIPPED_FRAME.to_le_bytes());
-    blob.extend_from_slice(&12_u32.to_le_bytes());
-    blob.extend_from_slice(&frame_bytes.to_le_bytes());
-    blob.extend_from_slice(&xxh3_64(&frame).to_le_bytes());
-    blob.extend_from_slice(&frame);
+    let mut blob = vec![0; LEAD_BYTES + zstd::zstd_safe::compress_bound(records.len())];
+    let frame_bytes = compress(&records, &mut blob[LEAD_BYTES..]);
+    blob.truncate(LEAD_BYTES + frame_bytes);
+    let hash = xxh3_64(&blob[LEAD_BYTES..]);
+    let frame_bytes = u32::try_from(frame_bytes).expect("a page is far below 4 GiB");
+    blob[..4].copy_from_slice(&SKIPPED_FRAME.to_le_bytes());
+    blob[4..8].copy_from_slice(&12_u32.to_le_bytes());
+    blob[8..12].copy_from_slice(&frame_bytes.to_le_bytes());
+    blob[12..20].copy_from_slice(&hash.to_le_bytes());
+    blob.shrink_to_fit();
     Some(blob)
 }
 
@@ -121,7 +123,8 @@ fn record_head(kept: &Kept<'_>, kind: RecordKind, content_bytes: usize) -> Strin
     )
 }
 
-fn compress(record: &[u8]) -> Vec<u8> {
+/// Compresses into `frame`, which has room for the worst case. Gives the length of the frame.
+fn compress(records: &[u8], frame: &mut [u8]) -> usize {
     thread_local! {
         // A compressor's tables are a megabyte: made once per thread, not once per page.
         static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
@@ -131,7 +134,9 @@ fn compress(record: &[u8]) -> Vec<u8> {
         let compressor = slot.get_or_insert_with(|| {
             zstd::bulk::Compressor::new(LEVEL).expect("every zstd has this level")
         });
-        compressor.compress(record).expect("compressing into a growing buffer cannot fail")
+        compressor
+            .compress_to_buffer(records, frame)
+            .expect("the frame has room for the worst case")
     })
 }
 

@@ -62,5 +62,5 @@ async fn bodies_then_step_then_acknowledgement() {
         }
         assert!(acknowledged <= steps && steps <= bodies, "{bodies} {steps} {acknowledged}");
     }
-    assert!(acknowledged > 5, "{acknowledged}");
+    assert!(acknowledged >= 3, "{acknowledged}");
 }

@@ -47,7 +47,7 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let job = RunJob { crawl: record.crawl.no, output: None, fail_on: FailOn::None };
     let code = run::run(session, &settings, open, &job, output)?;
     if !session.global.json && code == 0 {
-        writeln!(output, "    Why       telusur explain {start}trap-or-page")?;
+        writeln!(output, "    Why       telusur explain {start}oddities")?;
         writeln!(output, "    Skipped   telusur show demo --skipped")?;
         writeln!(output, "    Yours     telusur crawl https://example.org")?;
     }
