@@ -194,7 +194,7 @@ fn killed_again_and_again_nothing_is_lost() {
 
 #[test]
 fn the_first_interrupt_saves_and_the_same_command_goes_on() {
-    let (place, web) = (Place::new(), Web::new(slow_web()));
+    let (place, web) = (Place::new(), Web::new(slow_web(150)));
     let child = place.start_crawl(&web, &[]);
     signal(&child, rustix::process::Signal::INT);
     assert_eq!(code_of(child), 130);
@@ -206,17 +206,17 @@ fn the_first_interrupt_saves_and_the_same_command_goes_on() {
     let seen = place.crawl(&web, &["--json"]);
     assert!(seen.stderr.contains("goes on"), "{seen:?}");
     let summary: Value = serde_json::from_str(&seen.stdout).unwrap();
-    assert_eq!((&summary["crawl"], &summary["stats"]["ok"]), (&"crawl_1".into(), &60.into()));
+    assert_eq!((&summary["crawl"], &summary["stats"]["ok"]), (&"crawl_1".into(), &150.into()));
     assert!(web.log.counts().values().all(|times| *times == 1));
 }
 
-fn slow_web() -> FakeWebSpec {
-    FakeWebSpec { delay_ms: DelayRange::fixed(40), ..small_web(60) }
+fn slow_web(pages: u64) -> FakeWebSpec {
+    FakeWebSpec { delay_ms: DelayRange::fixed(40), ..small_web(pages) }
 }
 
 #[test]
 fn other_terminals_reach_a_running_crawl() {
-    let (place, web) = (Place::new(), Web::new(slow_web()));
+    let (place, web) = (Place::new(), Web::new(slow_web(3_000)));
     let child = place.start_crawl(&web, &["--name", "live"]);
     assert_eq!(place.shown("live")["is_live"], true);
     assert!(place.run(&["ls"]).result().contains("running"));
@@ -240,7 +240,7 @@ fn other_terminals_reach_a_running_crawl() {
 
 #[test]
 fn a_full_disk_pauses_the_crawl_and_says_so() {
-    let (place, web) = (Place::new(), Web::new(slow_web()));
+    let (place, web) = (Place::new(), Web::new(slow_web(60)));
     let mut arguments = web.crawl(&[]);
     let at = arguments.iter().position(|argument| argument == "0B").unwrap();
     arguments[at] = "900TiB".to_owned();
@@ -284,7 +284,7 @@ fn the_delay_is_kept_on_the_wire() {
     let (place, web) = (Place::new(), Web::new(small_web(12)));
     let mut arguments = web.crawl(&[]);
     let at = arguments.iter().position(|argument| argument == "0s").unwrap();
-    arguments[at] = "150ms".to_owned();
+    arguments[at] = "400ms".to_owned();
     let seen = place.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(seen.code, 0, "{seen:?}");
     let mut requests = web.log.requests();
@@ -295,8 +295,10 @@ fn the_delay_is_kept_on_the_wire() {
     for host in hosts {
         let times = web.log.starts_of(&host);
         for pair in times.windows(2) {
-            // The server sees a request a little after it was sent, never before.
-            assert!(pair[1].ms_since(pair[0]) + 20 >= 150, "{host}: {times:?}");
+            // The server sees a request a little after it was sent; on a busy machine that little
+            // differs from request to request.
+            const SEEN_LATE_MS: u64 = 150;
+            assert!(pair[1].ms_since(pair[0]) + SEEN_LATE_MS >= 400, "{host}: {times:?}");
         }
         assert_eq!(web.log.at_once_max(&host), 1);
     }
