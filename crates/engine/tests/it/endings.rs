@@ -108,18 +108,18 @@ async fn links_beyond_the_depth_are_skipped_with_the_reason() {
     assert!(matches!(state, UrlState::Skipped { reason: Reason::DepthLimit, .. }), "{state:?}");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn the_duration_ends_a_crawl_gracefully() {
-    let bench = Bench::of_site(|path| page(&[&format!("{path}x")]).after(SECOND));
+    let bench = Bench::of_site(|path| page(&[&format!("{path}x")]).after(SHORT));
     let mut crawl = site_crawl();
-    crawl.limits.duration_ms_max = Some(10_000);
+    crawl.limits.duration_ms_max = Some(300);
     let (_, record) = bench.crawl(crawl).await;
     assert_eq!(record.state, finished(FinishReason::MaxDuration));
-    assert!(record.stats.active_ms >= 10_000 && record.stats.pages >= 1);
+    assert!(record.stats.active_ms >= 300, "{}", record.stats.active_ms);
     assert!(record.stats.queued > 0, "what was under way or waiting is still there");
 }
 
-const SECOND: std::time::Duration = std::time::Duration::from_secs(1);
+const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
 
 #[tokio::test]
 async fn a_start_url_that_cannot_be_fetched_is_said_so() {
