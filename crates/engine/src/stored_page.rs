@@ -1,4 +1,4 @@
-//! What is in a stored page: read out of its body again, or, where no body is kept, as it was
+//! The stored pages of a crawl, and what is in them: read out of its body again, or, where no body is kept, as it was
 //! extracted when the page came.
 
 use telusur_model::{CrawlNo, PageRecord, ParsedPage, RawPage};
@@ -16,6 +16,28 @@ pub(crate) fn stored_page(
         return Ok(Some(telusur_parse::parse(&raw, &ParseLimits::default())));
     }
     page.parsed.map(|blob| store.parsed(crawl, blob)).transpose()
+}
+
+/// Pages read at once.
+const BATCH: usize = 256;
+
+/// Calls `each` with every page of a crawl, oldest first, until it returns false. False if it did.
+pub(crate) fn each_page(
+    store: &dyn Store,
+    crawl: CrawlNo,
+    mut each: impl FnMut(PageRecord) -> Result<bool, StoreError>,
+) -> Result<bool, StoreError> {
+    let mut seq = 0;
+    loop {
+        let pages = store.pages_after(crawl, seq, BATCH)?;
+        let Some(last) = pages.last() else { return Ok(true) };
+        seq = last.seq;
+        for page in pages {
+            if !each(page)? {
+                return Ok(false);
+            }
+        }
+    }
 }
 
 /// The answer as it came, from what is kept of it.

@@ -63,8 +63,7 @@ impl<'a> StepWriter<'a> {
         for (crawl, host, delay_ms) in step.host_delays {
             self.update_host(crawl, &host, |row| row.delay_ms = delay_ms);
         }
-        let committed = self.commit()?;
-        Ok(committed)
+        self.commit()
     }
 
     /// A new crawl.

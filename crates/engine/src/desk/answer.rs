@@ -12,10 +12,7 @@ use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 use super::{Answer, Ask, CrawlAnswer, explain, export};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
-use crate::stored_page::stored_page;
-
-/// Pages read at once.
-const BATCH: usize = 256;
+use crate::stored_page::{each_page, stored_page};
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -238,16 +235,11 @@ impl Desk {
     }
 
     fn errors(&self, crawl: CrawlNo, emit: Emit<'_>) -> Result<(), RequestError> {
-        let mut seq = 0;
-        loop {
-            let pages = self.store.pages_after(crawl, seq, BATCH)?;
-            let Some(last) = pages.last() else { break };
-            seq = last.seq;
-            for page in pages.into_iter().filter(|page| !page.is_ok()) {
-                if !emit(Answer::ErrorPage(Box::new(page))) {
-                    return Ok(());
-                }
-            }
+        let goes_on = each_page(self.store.as_ref(), crawl, |page| {
+            Ok(page.is_ok() || emit(Answer::ErrorPage(Box::new(page))))
+        })?;
+        if !goes_on {
+            return Ok(());
         }
         Ok(self.store.settled_urls(crawl, &mut |url| {
             !matches!(url.state, UrlState::Failed { .. }) || emit(Answer::Url(Box::new(url)))

@@ -6,10 +6,8 @@ use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
 use super::answer::Emit;
-use crate::stored_page::stored_page;
+use crate::stored_page::{each_page, stored_page};
 
-/// Pages read at once.
-const BATCH: usize = 256;
 /// Redirects followed to say where a URL ends.
 const HOPS_MAX: usize = 32;
 
@@ -57,24 +55,17 @@ pub struct ExportLine {
 }
 
 pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
-    let mut seq = 0;
-    loop {
-        let pages = store.pages_after(crawl.no, seq, BATCH)?;
-        let Some(last) = pages.last() else { break };
-        seq = last.seq;
-        for page in pages {
-            let line = match stored_page(store, crawl.no, &page) {
-                Ok(parsed) => Answer::Export(Box::new(page_line(page, parsed))),
-                // One damaged page costs one page.
-                Err(StoreError::Damaged(what)) => {
-                    Answer::Damaged { url: page.url.to_string(), what }
-                }
-                Err(error) => return Err(error),
-            };
-            if !emit(line) {
-                return Ok(());
-            }
-        }
+    let goes_on = each_page(store, crawl.no, |page| {
+        let line = match stored_page(store, crawl.no, &page) {
+            Ok(parsed) => Answer::Export(Box::new(page_line(page, parsed))),
+            // One damaged page costs one page.
+            Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
+            Err(error) => return Err(error),
+        };
+        Ok(emit(line))
+    })?;
+    if !goes_on {
+        return Ok(());
     }
     let mut failed = None;
     store.settled_urls(crawl.no, &mut |url| {

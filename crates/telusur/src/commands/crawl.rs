@@ -10,7 +10,7 @@ use telusur_model::{CrawlNo, CrawlState, FinishReason, QueryParams};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
-use super::{Outcome, Session, detach};
+use super::{Outcome, Session, detach, export};
 use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
 use crate::crawl_request::{CrawlRequest, fail_on};
@@ -25,7 +25,9 @@ const SEEDS_SHOWN_MAX: usize = 10;
 pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let request = request(session, arguments, &settings)?;
-    check_output(arguments)?;
+    if let Some(path) = &arguments.output {
+        export::refuse_existing(path, arguments.overwrite)?;
+    }
     check_name(arguments.name.as_deref())?;
     if arguments.dry_run {
         return dry_run(session, &request, &settings, output);
@@ -159,17 +161,6 @@ fn check_name(name: Option<&str>) -> Result<(), Message> {
             .hint("last, crawl_N and c_... already mean something; choose another name"));
     }
     Ok(())
-}
-
-fn check_output(arguments: &CrawlArgs) -> Result<(), Message> {
-    match &arguments.output {
-        Some(path) if path.exists() && !arguments.overwrite => {
-            let path = shown(&path.to_string_lossy());
-            Err(Message::new(Code::FileExists, format!("{path} exists already"))
-                .hint("Overwrite it with -O, or name another file"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> io::Result<()> {

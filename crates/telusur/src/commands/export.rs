@@ -25,12 +25,7 @@ pub(super) fn export(session: &Session, arguments: &ExportArgs, output: &mut dyn
         output.flush()?;
         return damage.verdict().map(|()| 0).map_err(Into::into);
     }
-    if arguments.output.exists() && !arguments.overwrite {
-        let path = shown(&arguments.output.to_string_lossy());
-        return Err(Message::new(Code::FileExists, format!("{path} exists already"))
-            .hint("Overwrite it with -O, or name another file")
-            .into());
-    }
+    refuse_existing(&arguments.output, arguments.overwrite)?;
     let lines = write_file(&arguments.output, &mut |each| session.ask(&ask, each))?;
     if session.global.json {
         writeln!(output, "{}", serde_json::json!({ "lines": lines, "file": arguments.output }))?;
@@ -42,6 +37,16 @@ pub(super) fn export(session: &Session, arguments: &ExportArgs, output: &mut dyn
         ));
     }
     Ok(0)
+}
+
+/// Nothing is overwritten unless the user says so.
+pub(super) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Message> {
+    if overwrite || !path.exists() {
+        return Ok(());
+    }
+    let path = shown(&path.to_string_lossy());
+    Err(Message::new(Code::FileExists, format!("{path} exists already"))
+        .hint("Overwrite it with -O, or name another file"))
 }
 
 /// Takes lines of an answer until it returns false.
