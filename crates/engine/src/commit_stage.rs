@@ -11,11 +11,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
-use telusur_model::{Clock, CrawlNo, CrawlState, Host, QueuePlace};
-use telusur_store::{Committed, Ending, NewlyQueued, QueueAsk, Step, Store, StoreError};
+use telusur_model::{Clock, CrawlNo, CrawlState, Host, PageUrl, QueuePlace, Timestamp, Visit};
+use telusur_store::{Committed, Ending, Found, NewlyQueued, QueueAsk, Step, Store, StoreError};
 use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
+use crate::errands::StoredRobots;
+use crate::robots_reading::RobotsEnd;
 
 /// Visits in one group: more would only make the others wait longer.
 const GROUP_VISITS_MAX: usize = 256;
@@ -30,6 +32,12 @@ const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
 pub(crate) enum CommitWork {
     /// A visit ended; its body was so large.
     Ending { ending: Box<Ending>, body_bytes: u64 },
+    /// An errand for robots.txt ended.
+    RobotsErrand { visit: Visit, requested_at: Option<Timestamp>, body_bytes: u64, end: RobotsEnd },
+    /// The rules of a URL's origin are wanted, for the crawler with this name.
+    Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
+    /// Something was found that no visit brought.
+    Found(Box<Found>),
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
@@ -44,6 +52,14 @@ pub(crate) enum Written {
     Step {
         committed: Committed,
         load: Load,
+        /// Errands that ended with it.
+        errands: Vec<(Visit, RobotsEnd)>,
+    },
+    /// What the store knows of the rules of a URL's origin.
+    Robots {
+        crawl: CrawlNo,
+        url: PageUrl,
+        stored: Option<StoredRobots>,
     },
     Refill {
         crawl: CrawlNo,
@@ -81,6 +97,17 @@ impl Load {
 struct Group {
     step: Step,
     load: Load,
+    errands: Vec<(Visit, RobotsEnd)>,
+}
+
+impl Group {
+    fn is_empty(&self) -> bool {
+        self.step.is_empty() && self.errands.is_empty()
+    }
+
+    fn visits(&self) -> usize {
+        self.step.endings.len() + self.errands.len()
+    }
 }
 
 pub(crate) struct Writer {
@@ -110,10 +137,10 @@ impl Writer {
             let mut next = Some(first);
             while let Some(item) = next.take() {
                 self.take(item, &mut group)?;
-                if group.step.endings.len() >= GROUP_VISITS_MAX {
+                if group.visits() >= GROUP_VISITS_MAX {
                     break;
                 }
-                next = self.wait_for_company(work, deadline, &group.step);
+                next = self.wait_for_company(work, deadline, &group);
             }
             self.commit(&mut group)?;
             if space_checked.is_none_or(|at| at.elapsed() >= FREE_SPACE_EVERY) {
@@ -128,12 +155,12 @@ impl Writer {
         &self,
         work: &Receiver<CommitWork>,
         deadline: Instant,
-        step: &Step,
+        group: &Group,
     ) -> Option<CommitWork> {
         if let Ok(item) = work.try_recv() {
             return Some(item);
         }
-        if step.endings.is_empty() {
+        if group.visits() == 0 {
             return None;
         }
         loop {
@@ -160,6 +187,24 @@ impl Writer {
                 group.step.endings.push(*ending);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
             }
+            CommitWork::RobotsErrand { visit, requested_at, body_bytes, end } => {
+                group.load.add(visit.crawl, body_bytes);
+                self.under_way.fetch_sub(1, Ordering::AcqRel);
+                if let Some(at) = requested_at {
+                    group.step.errand_requests.push((visit.crawl, visit.url.host(), at));
+                }
+                if let RobotsEnd::Known { row, .. } | RobotsEnd::Unreachable { row, .. } = &end {
+                    group.step.origins.push(row.clone());
+                }
+                group.errands.push((visit, end));
+            }
+            CommitWork::Robots { crawl, url, product_token } => {
+                let row = self.store.origin(&url.origin())?;
+                let now = self.clock.wall();
+                let stored = row.and_then(|row| StoredRobots::of(row, &product_token, now));
+                self.report(Written::Robots { crawl, url, stored });
+            }
+            CommitWork::Found(found) => group.step.found.push(*found),
             CommitWork::Account { active_ms, host_delays } => {
                 group.step.active_ms.push(active_ms);
                 group.step.host_delays.extend(host_delays);
@@ -181,12 +226,12 @@ impl Writer {
     }
 
     fn commit(&self, group: &mut Group) -> Result<(), StoreError> {
-        let Group { step, load } = std::mem::take(group);
-        if step.endings.is_empty() && step.active_ms.is_empty() {
+        if group.is_empty() {
             return Ok(());
         }
+        let Group { step, load, errands } = std::mem::take(group);
         let committed = self.store.commit(step)?;
-        self.report(Written::Step { committed, load });
+        self.report(Written::Step { committed, load, errands });
         Ok(())
     }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use telusur_fetch::FetchProfile;
-use telusur_model::{Crawl, PageUrl, Scope, UrlKeyer};
+use telusur_fetch::{FetchProfile, robots, sitemap};
+use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
 
 use crate::error::RequestError;
 
@@ -13,6 +13,12 @@ pub(crate) struct CrawlContext {
     pub(crate) scope: Arc<Scope>,
     pub(crate) keyer: UrlKeyer,
     pub(crate) profile: Arc<FetchProfile>,
+    /// The same for robots.txt files.
+    pub(crate) robots_profile: Arc<FetchProfile>,
+    /// The same for sitemaps.
+    pub(crate) sitemap_profile: Arc<FetchProfile>,
+    /// The name by which robots.txt files speak to this crawl.
+    pub(crate) product_token: String,
     /// The topic words in lower case.
     pub(crate) topic: Vec<String>,
 }
@@ -20,17 +26,29 @@ pub(crate) struct CrawlContext {
 impl CrawlContext {
     pub(crate) fn new(crawl: Crawl, key_seed: u64) -> Result<Self, RequestError> {
         let refuse = |error: String| RequestError::BadArgument(error);
-        let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
-            .map_err(|error| refuse(error.to_string()))?;
-        let origins = crawl.seeds.urls().iter().map(PageUrl::origin).collect();
+        let scope = Scope::of(&crawl).map_err(|error| refuse(error.to_string()))?;
+        let origins = crawl.home().iter().map(PageUrl::origin).collect();
         let profile = FetchProfile::new(&crawl.fetch, crawl.limits.body_bytes_max, origins)
             .map_err(|error| refuse(error.to_string()))?;
         Ok(Self {
             scope: Arc::new(scope),
             keyer: UrlKeyer { seed: key_seed, drop_tracking: !crawl.keep_tracking },
+            // One byte more than is read tells that there is more.
+            robots_profile: Arc::new(profile.with_body_bytes_max(robots::BYTES_MAX as u64 + 1)),
+            sitemap_profile: Arc::new(profile.with_body_bytes_max(sitemap::BYTES_MAX as u64 + 1)),
             profile: Arc::new(profile),
+            product_token: robots::product_token(&crawl.fetch.user_agent).to_owned(),
             topic: crawl.topic.iter().map(|word| word.to_lowercase()).collect(),
             crawl,
         })
+    }
+
+    /// How a visit with this purpose asks.
+    pub(crate) fn profile_for(&self, purpose: Purpose) -> &Arc<FetchProfile> {
+        match purpose {
+            Purpose::Page | Purpose::Probe => &self.profile,
+            Purpose::Robots => &self.robots_profile,
+            Purpose::Sitemap { .. } => &self.sitemap_profile,
+        }
     }
 }

@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use telusur_frontier::{CrawlStart, Frontier, HostStart, Next};
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, CrawlStats, Fetched, FinishReason, Host, HostRow, Moment,
-    PauseReason, Progress, Timestamp, Visit,
+    Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
+    Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
 };
 use telusur_store::{Committed, CrawlRecord, Ending, How, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
+use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::parse_stage::ParseWork;
@@ -34,6 +35,10 @@ const TICK: Duration = Duration::from_millis(100);
 const ACCOUNT_MS: u64 = 1000;
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
 const DRAIN_MS_MAX: u64 = 8_000;
+/// Longest that a crawl waits for its very first answer when nobody answers at all.
+const CUT_OFF_MS_MIN: u64 = 30_000;
+/// The same for a crawl that had answers: routers restart, cables are put back.
+const CUT_OFF_MS_MAX: u64 = 3_600_000;
 /// Finished crawls whose last picture is still shown.
 const FINISHED_SHOWN_MAX: usize = 100;
 
@@ -102,14 +107,19 @@ pub(crate) struct CrawlTask {
     pub(crate) crawls: BTreeMap<CrawlNo, Running>,
     /// Work for the writer that found its channel full.
     pub(crate) backlog: VecDeque<CommitWork>,
+    pub(crate) errands: Errands,
     pub(crate) pipeline_visits: usize,
     pub(crate) pipeline_bytes: u64,
     pub(crate) is_shutting_down: bool,
+    /// The visit that was answered last: its host can bear witness that the network works.
+    pub(crate) last_answered: Option<(CrawlNo, PageUrl)>,
+    /// When the last witness was called.
+    pub(crate) witness_called: Option<Moment>,
 }
 
 /// A crawl in this process.
 pub(crate) struct Running {
-    context: Arc<CrawlContext>,
+    pub(crate) context: Arc<CrawlContext>,
     state: CrawlState,
     stats: CrawlStats,
     meter: RateMeter,
@@ -173,6 +183,7 @@ impl CrawlTask {
                     Some(running) => self.fetch.resolve(url, &running.context),
                     None => self.frontier.address(&url.host(), None, self.clock.now()),
                 },
+                Next::NeedRobots { crawl, url } => self.need_robots(crawl, &url)?,
                 Next::NeedUrls { crawl, host, region, after, max } => {
                     self.write(CommitWork::Refill { crawl, host, region, after, max })?;
                 }
@@ -190,12 +201,7 @@ impl CrawlTask {
         running.outstanding += 1;
         self.pipeline_visits += 1;
         self.under_way.fetch_add(1, Ordering::AcqRel);
-        // The exclusion may be younger than the link.
-        if let Some(pattern) = running.context.scope.exclusion(&visit.url) {
-            let how = How::Skipped {
-                reason: telusur_model::Reason::Excluded,
-                rule: format!("exclude {pattern}"),
-            };
+        if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
             let ending = Ending {
                 how,
                 at: self.clock.wall(),
@@ -235,6 +241,9 @@ impl CrawlTask {
             return Ok(());
         };
         self.pipeline_bytes += fetched.body_bytes();
+        if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
+            self.last_answered = Some((visit.crawl, visit.url.clone()));
+        }
         let host = visit.url.host();
         let delay_before = self.frontier.host_delay_ms(visit.crawl, &host);
         let disposition = self.frontier.finished(&visit, &fetched, self.clock.now());
@@ -249,12 +258,18 @@ impl CrawlTask {
 
     fn written(&mut self, written: Written) -> Result<(), EngineError> {
         match written {
-            Written::Step { committed, load } => self.step_written(committed, &load),
+            Written::Step { committed, load, errands } => {
+                self.step_written(committed, &load);
+                for (visit, end) in errands {
+                    self.robots_ended(visit, end)?;
+                }
+            }
             Written::Refill { crawl, host, region, queued, exhausted } => {
                 let visits = queued.into_iter().map(|queued| self.with_due(queued)).collect();
                 self.frontier.refill(crawl, &host, region, visits, exhausted);
             }
             Written::State { crawl, state } => self.state_written(crawl, state),
+            Written::Robots { crawl, url, stored } => self.robots_stored(crawl, &url, stored)?,
             Written::SpaceIsLow { free_bytes } => {
                 tracing::warn!(free_bytes, "little space is left on the disk");
                 let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
@@ -333,7 +348,8 @@ impl CrawlTask {
         let now = self.clock.now();
         let delay_ms = context.crawl.politeness.delay_ms;
         // A killed owner did not write down its last requests: wait as if they were made just now.
-        let quiet_until = if self.store.was_closed() { now } else { now.plus_ms(delay_ms) };
+        let was_closed = self.store.was_closed();
+        let quiet_until = if was_closed { now } else { now.plus_ms(delay_ms) };
         let wall = self.clock.wall();
         let hosts = hosts
             .into_iter()
@@ -341,7 +357,7 @@ impl CrawlTask {
                 queued: row.queued,
                 pages: row.pages,
                 delay_ms: row.delay_ms,
-                next_at: next_at(&row, delay_ms, now, wall),
+                next_at: next_at(&row, delay_ms, was_closed, now, wall),
                 host: row.host,
             })
             .collect();
@@ -428,11 +444,14 @@ impl CrawlTask {
 
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
+        self.call_witness(now);
         let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in crawls {
             self.account(crawl, now, ACCOUNT_MS)?;
             if let Some(why) = self.limit_reached(crawl, now) {
                 self.end(crawl, Goal::Finish(why), None);
+            } else if self.is_cut_off(crawl, now) {
+                self.end(crawl, Goal::Pause(PauseReason::NoNetwork), None);
             }
             self.finish_ending(crawl, now)?;
         }
@@ -462,6 +481,32 @@ impl CrawlTask {
             })
             .collect();
         self.write(CommitWork::Account { active_ms: (crawl, ms), host_delays })
+    }
+
+    /// When nobody answers any more, the host that answered last is asked again.
+    fn call_witness(&mut self, now: Moment) {
+        let Some(since) = self.frontier.suspects_network_since() else { return };
+        if self.witness_called.is_some_and(|called| called >= since) {
+            return;
+        }
+        self.witness_called = Some(now);
+        tracing::warn!("nobody answers any more: the network here may be down");
+        if let Some((crawl, url)) = self.last_answered.clone()
+            && self.crawls.contains_key(&crawl)
+        {
+            self.send_for_robots(crawl, &url);
+        }
+    }
+
+    /// Whether a crawl waits for a network in vain. One that had answers waits longer: it goes on
+    /// by itself when the network is back.
+    fn is_cut_off(&self, crawl: CrawlNo, now: Moment) -> bool {
+        let Some(since) = self.frontier.suspects_network_since() else { return false };
+        let Some(running) = self.crawls.get(&crawl) else { return false };
+        let is_new = running.stats.statuses.is_empty();
+        let patience_ms = if is_new { CUT_OFF_MS_MIN } else { CUT_OFF_MS_MAX };
+        let is_running = running.ending.is_none() && running.state == CrawlState::Running;
+        is_running && now.ms_since(since) >= patience_ms
     }
 
     fn limit_reached(&self, crawl: CrawlNo, now: Moment) -> Option<FinishReason> {
@@ -517,10 +562,18 @@ impl CrawlTask {
         if !stays || self.is_shutting_down {
             self.crawls.remove(&crawl);
             self.frontier.remove(crawl);
+            self.errands.forget(crawl);
         }
     }
 
-    fn write(&mut self, work: CommitWork) -> Result<(), EngineError> {
+    /// The delay of a host has changed: written down with the next account.
+    pub(crate) fn note_delay(&mut self, crawl: CrawlNo, host: Host) {
+        if let Some(running) = self.crawls.get_mut(&crawl) {
+            running.changed_delays.insert(host);
+        }
+    }
+
+    pub(crate) fn write(&mut self, work: CommitWork) -> Result<(), EngineError> {
         self.backlog.push_back(work);
         self.send_backlog()
     }
@@ -564,9 +617,23 @@ impl CrawlTask {
     }
 }
 
+/// Why a visit that was handed out is not carried out after all.
+fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Option<How> {
+    // The exclusion may be younger than the link.
+    if let Some(pattern) = context.scope.exclusion(&visit.url) {
+        let rule = format!("exclude {pattern}");
+        return Some(How::Skipped { reason: Reason::Excluded, rule });
+    }
+    let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
+    if obeys && visit.purpose != Purpose::Robots { errands.judge(visit) } else { None }
+}
+
 /// When a host may be asked again, by what its row says about the last time.
-fn next_at(row: &HostRow, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment {
+fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Timestamp) -> Moment {
     let delay_ms = row.delay_ms.unwrap_or(delay_ms);
+    if !was_closed {
+        return now.plus_ms(delay_ms);
+    }
     let Some(last) = row.last_request_at else { return now };
     let since_ms = wall.0.saturating_sub(last.0);
     now.plus_ms(delay_ms.saturating_sub(since_ms))

@@ -19,7 +19,7 @@ impl FetchStage {
     /// Carries out a visit and reports it.
     pub(crate) fn visit(&self, visit: Visit, context: &CrawlContext) {
         let stage = self.clone();
-        let profile = Arc::clone(&context.profile);
+        let profile = Arc::clone(context.profile_for(visit.purpose));
         // Without a delay nobody counts from the moment of the request.
         let tells_start = context.crawl.politeness.delay_ms > 0;
         tokio::spawn(async move {

@@ -93,9 +93,12 @@ impl Engine {
             under_way,
             crawls: BTreeMap::new(),
             backlog: VecDeque::new(),
+            errands: Default::default(),
             pipeline_visits: 0,
             pipeline_bytes: 0,
             is_shutting_down: false,
+            last_answered: None,
+            witness_called: None,
         };
         let task = tokio::spawn(task.run());
         Ok(Self { store, clock, events, progress, task, commit: Some(committer), parsers })

@@ -2,7 +2,8 @@
 //!
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
-//! `progress` counts. Stages are tasks with bounded channels between them. A stage that fails stops
+//! `progress` counts. `errands` sees to it that
+//! robots.txt was read first. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
 mod clock;
@@ -10,11 +11,14 @@ mod commit_stage;
 mod context;
 mod crawl_task;
 pub mod desk;
+mod errands;
 mod error;
 mod fetch_stage;
 mod handle;
 mod parse_stage;
 mod progress;
+mod robots_reading;
+mod sitemap_reading;
 mod stored_page;
 
 pub use crate::clock::SystemClock;

@@ -7,16 +7,19 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Clock, Digest, Discovery, FetchOutcome, Fetched, PageRecord, PageUrl, ParsedPage, RawPage,
-    Reason, Timestamp, Via, Visit, matches_topic,
+    Clock, Digest, Discovery, FetchOutcome, Fetched, PageRecord, PageUrl, ParsedPage, Purpose,
+    RawPage, Reason, Timestamp, Via, Visit, matches_topic,
 };
 use telusur_parse::ParseLimits;
 use telusur_store::{Ending, How, PageToStore, Store};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
+use crate::robots_reading::robots_end;
+use crate::sitemap_reading::read_sitemap;
 
 /// Pages that a thread takes at once when many are waiting: a lock and a wake-up for each would cost
 /// as much as a small page.
@@ -67,21 +70,24 @@ impl Reader {
                 taken.extend(work.try_iter().take(TAKEN_MAX - 1));
             }
             for next in taken.drain(..) {
-                let body_bytes = next.fetched.body_bytes();
-                let ending = Box::new(self.read(next));
-                if commit.send(CommitWork::Ending { ending, body_bytes }).is_err() {
+                if commit.send(self.read(next)).is_err() {
                     return;
                 }
             }
         }
     }
 
-    fn read(&self, work: ParseWork) -> Ending {
+    fn read(&self, work: ParseWork) -> CommitWork {
         let ParseWork { visit, fetched, disposition, context } = work;
+        let body_bytes = fetched.body_bytes();
         let at = self.clock.wall();
         let requested_at = fetched
             .requested_at
             .map(|moment| Timestamp(at.0.saturating_sub(self.clock.now().ms_since(moment))));
+        if visit.purpose == Purpose::Robots {
+            let end = robots_end(&visit, fetched, disposition, &context.product_token, at);
+            return CommitWork::RobotsErrand { visit, requested_at, body_bytes, end };
+        }
         let mut found = Found::default();
         let how = match disposition {
             Disposition::Retry { after_ms, counted } => {
@@ -92,7 +98,7 @@ impl Reader {
                 self.settle(&asked, fetched, &mut found)
             }
         };
-        Ending {
+        let ending = Ending {
             visit,
             how,
             at,
@@ -100,11 +106,17 @@ impl Reader {
             discoveries: found.links,
             scope: Arc::clone(&context.scope),
             other_schemes: found.other_schemes,
-        }
+        };
+        CommitWork::Ending { ending: Box::new(ending), body_bytes }
     }
 
     fn settle(&self, asked: &Asked<'_>, fetched: Fetched, found: &mut Found) -> How {
         match fetched.outcome {
+            FetchOutcome::Page(page) if let Purpose::Sitemap { nesting } = asked.visit.purpose => {
+                let reading = read_sitemap(asked.visit, &page, nesting, asked.context);
+                found.links = reading.discoveries;
+                reading.how
+            }
             FetchOutcome::Page(page) => {
                 How::Page(Box::new(self.page(asked, page, fetched.took_ms, found)))
             }
@@ -132,7 +144,7 @@ impl Reader {
         // The links of an error page lead nowhere that the site itself does not lead to.
         if record.is_ok() {
             found.other_schemes = parsed.links_other_scheme;
-            found.links = discoveries(asked.context, &mut parsed);
+            found.links = discoveries(asked.context, record.directives.nofollow, &mut parsed);
         }
         PageToStore { record, packed }
     }
@@ -152,24 +164,40 @@ struct Found {
     other_schemes: u32,
 }
 
-fn discoveries(context: &CrawlContext, parsed: &mut ParsedPage) -> Vec<Discovery> {
-    let refresh = parsed.refresh.take().map(|url| (url, String::new()));
-    let links = parsed.links.drain(..).map(|link| (link.url, link.anchor));
+/// The links of a page. `page_nofollow`: it asks that none of them is followed.
+fn discoveries(
+    context: &CrawlContext,
+    page_nofollow: bool,
+    parsed: &mut ParsedPage,
+) -> Vec<Discovery> {
+    let obey_rel = context.crawl.politeness.obey_rel_nofollow;
+    let refresh = parsed.refresh.take().map(|url| (url, String::new(), false));
+    let links = parsed.links.drain(..).map(|link| (link.url, link.anchor, link.nofollow));
     links
         .chain(refresh)
-        .map(|(url, anchor)| {
+        .map(|(url, anchor, rel_nofollow)| {
             let url = context.scope.treat_query(url);
             let hot = matches_topic(&context.topic, &url, &anchor);
-            Discovery { key: context.keyer.key(&url), url, hot, via: Via::Link }
+            let nofollow = page_nofollow || obey_rel && rel_nofollow;
+            Discovery {
+                hot,
+                nofollow,
+                ..Discovery::page(url.clone(), context.keyer.key(&url), Via::Link)
+            }
         })
         .collect()
 }
 
 fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> How {
     let keyer = &asked.context.keyer;
-    let key = keyer.key(&to);
+    let purpose = asked.visit.purpose;
+    let key_of = |url: &PageUrl| match purpose {
+        Purpose::Sitemap { .. } => keyer.sitemap_key(url),
+        Purpose::Page | Purpose::Robots | Purpose::Probe => keyer.key(url),
+    };
+    let key = key_of(&to);
     let earlier = asked.visit.redirects.iter().filter_map(|url| PageUrl::parse(url).ok());
-    if key == asked.visit.key || earlier.map(|url| keyer.key(&url)).any(|seen| seen == key) {
+    if key == asked.visit.key || earlier.map(|url| key_of(&url)).any(|seen| seen == key) {
         return How::Failed { reason: Reason::RedirectLoop, detail: format!("redirects to {to}") };
     }
     let redirects_max = asked.context.crawl.fetch.redirects_max;
@@ -180,7 +208,13 @@ fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> H
     let target = to.to_string();
     // A redirected topic page is as hot as its link was.
     let hot = asked.visit.place.lane == telusur_model::Lane::Hot;
-    found.links.push(Discovery { url: to, key, hot, via: Via::Redirect });
+    let lastmod = asked.visit.lastmod;
+    found.links.push(Discovery {
+        hot,
+        purpose,
+        lastmod,
+        ..Discovery::page(to, key, Via::Redirect)
+    });
     How::Redirected { status, to: target }
 }
 
@@ -226,10 +260,19 @@ fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) 
         digest: Digest(*blake3::hash(&page.body).as_bytes()),
         etag: short_header(page, "etag"),
         last_modified: short_header(page, "last-modified"),
+        lastmod: visit.lastmod,
+        directives: directives(page, metas(parsed), &asked.context.product_token),
+        soft_404: false,
+        change: None,
         link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),
         body: None,
         parsed: None,
     }
+}
+
+/// The robots metas of a page, each with the agent that it is for.
+fn metas(parsed: &ParsedPage) -> impl Iterator<Item = (&str, &str)> {
+    parsed.robots.iter().map(|content| ("robots", content.as_str()))
 }
 
 /// A validator that is sent back with the next request; an absurdly long one is not worth it.

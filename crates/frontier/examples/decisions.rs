@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use telusur_frontier::{CrawlStart, Frontier, Next};
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, Lane, Moment, PageUrl, Politeness, QueuePlace, RawPage,
-    Timestamp, UrlKey, Via, Visit,
+    CrawlNo, FetchOutcome, Fetched, Lane, Moment, PageUrl, Politeness, Purpose, QueuePlace,
+    RawPage, RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
 
 const HOSTS: u32 = 10_000;
@@ -27,7 +27,12 @@ fn measure(delay_ms: u64) {
     let mut frontier = Frontier::new();
     frontier.start(CrawlStart {
         crawl: CrawlNo(1),
-        politeness: Politeness { delay_ms, workers: 1000, ..Politeness::default() },
+        politeness: Politeness {
+            delay_ms,
+            workers: 1000,
+            robots: RobotsRules::Ignore,
+            ..Politeness::default()
+        },
         pages_max: None,
         pages_done: 0,
         hosts: Vec::new(),
@@ -96,6 +101,7 @@ fn visit(host: u32, seq: u64) -> Visit {
     let text = format!("http://h{host}.example{}.com/{seq}", host % 5000);
     Visit {
         crawl: CrawlNo(1),
+        purpose: Purpose::Page,
         url: PageUrl::parse(&text).expect("a plain URL"),
         key: UrlKey(u128::from(seq)),
         place: QueuePlace { lane: Lane::Plain, order: 0, seq },
@@ -105,6 +111,7 @@ fn visit(host: u32, seq: u64) -> Visit {
         found_at: Timestamp(0),
         referrer: None,
         redirects: Vec::new(),
+        lastmod: None,
         attempt: 1,
     }
 }

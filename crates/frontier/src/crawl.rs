@@ -3,12 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use telusur_model::{CrawlNo, Fairness, FinishReason, Moment, Politeness, QueuePlace, Site, Visit};
+use telusur_model::{
+    CrawlNo, Fairness, FinishReason, Lane, Moment, Politeness, QueuePlace, RobotsRules, Site, Visit,
+};
 
 use crate::decision::{CrawlStart, Region};
+use crate::flights::Flights;
 use crate::head::{Head, Waiting};
 use crate::host::HostId;
 use crate::line::Line;
+use crate::rules::RobotsWatch;
 use crate::standing::Standing;
 
 /// A site's number in its crawl.
@@ -48,13 +52,15 @@ pub(crate) struct CrawlState {
     holding: BTreeSet<(u64, SiteId)>,
     /// Hosts that could be asked if their address were known, in the order of tickets.
     pub(crate) unresolved: BTreeSet<(u64, HostId)>,
+    /// Hosts that could be asked if their robots.txt were known, in the order of tickets.
+    pub(crate) unruled: BTreeSet<(u64, HostId)>,
     /// Heads that want a read.
     pub(crate) reads_wanted: VecDeque<(HostId, Region)>,
     /// Reads of the store under way.
     pub(crate) reads: usize,
 
     /// Visits handed out that have not ended.
-    pub(crate) in_flight: u64,
+    pub(crate) flights: Flights,
     /// Visits handed out that are not committed: each may still become a page.
     pub(crate) outstanding: u64,
     /// Queues that hold anything, in memory or in the store.
@@ -88,6 +94,10 @@ pub(crate) struct HostQueue {
     pub(crate) site: SiteId,
     pub(crate) fresh: Head,
     pub(crate) later: Head,
+    /// Errands of the engine: they go first.
+    errands: Vec<Waiting>,
+    /// Which of the host's origins have been read the rules of.
+    pub(crate) robots: RobotsWatch,
     /// Handed out and not committed; `true` while in flight.
     outstanding: BTreeMap<QueuePlace, (Moment, bool)>,
     /// The same by age.
@@ -103,35 +113,52 @@ impl HostQueue {
         }
     }
 
-    /// The visit that would be handed out: a retry that is due goes before fresh ones.
+    /// The visit that would be handed out: an errand or a retry that is due goes before fresh ones.
     pub(crate) fn first(&self, now: Moment) -> Option<&Waiting> {
-        let due = self.later.first().filter(|first| first.due.is_none_or(|due| due <= now));
+        let is_due = |waiting: &&Waiting| waiting.due.is_none_or(|due| due <= now);
+        let errand = self.errands.iter().find(is_due);
+        let due = errand.or_else(|| self.later.first().filter(is_due));
         due.or_else(|| self.fresh.first())
     }
 
+    /// When time alone brings a visit.
+    pub(crate) fn next_due(&self) -> Option<Moment> {
+        let errands = self.errands.iter().filter_map(|errand| errand.due);
+        errands.chain(self.later.first().and_then(|first| first.due)).min()
+    }
+
+    pub(crate) fn add_errand(&mut self, errand: Waiting) {
+        self.errands.push(errand);
+    }
+
     pub(crate) fn hand_out(&mut self, now: Moment) -> Option<Visit> {
-        let region = Region::of(self.first(now)?.visit.place.lane);
-        let visit = self.head(region).take_first()?;
+        let place = self.first(now)?.visit.place;
+        let visit = match self.errands.iter().position(|errand| errand.visit.place == place) {
+            Some(index) => self.errands.remove(index).visit,
+            None => self.head(Region::of(place.lane)).take_first()?,
+        };
         self.outstanding.insert(visit.place, (now, true));
         self.outstanding_by_age.insert((now, visit.place));
         Some(visit)
     }
 
-    /// The fetch ended. False if it was not under way.
-    pub(crate) fn end_flight(&mut self, place: QueuePlace) -> bool {
-        self.outstanding
-            .get_mut(&place)
-            .is_some_and(|(_, in_flight)| std::mem::replace(in_flight, false))
+    /// The fetch ended. Says when it began, if it was under way.
+    pub(crate) fn end_flight(&mut self, place: QueuePlace) -> Option<Moment> {
+        let (handed_at, in_flight) = self.outstanding.get_mut(&place)?;
+        std::mem::replace(in_flight, false).then_some(*handed_at)
     }
 
-    /// The store has removed the row. Says whether the visit was outstanding, and in flight.
-    pub(crate) fn commit(&mut self, place: QueuePlace) -> (bool, bool) {
-        self.head(Region::of(place.lane)).committed(place);
+    /// The store has removed the row, or an errand is done. Says whether the visit was outstanding,
+    /// and if it was in flight, when that began.
+    pub(crate) fn commit(&mut self, place: QueuePlace) -> (bool, Option<Moment>) {
+        if place.lane != Lane::Errand {
+            self.head(Region::of(place.lane)).committed(place);
+        }
         let Some((handed_at, in_flight)) = self.outstanding.remove(&place) else {
-            return (false, false);
+            return (false, None);
         };
         self.outstanding_by_age.remove(&(handed_at, place));
-        (true, in_flight)
+        (true, in_flight.then_some(handed_at))
     }
 
     pub(crate) fn discovered(&mut self, waiting: Waiting, max: usize) {
@@ -162,7 +189,7 @@ impl HostQueue {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        !self.fresh.is_drained() || !self.later.is_drained()
+        !self.fresh.is_drained() || !self.later.is_drained() || !self.errands.is_empty()
     }
 }
 
@@ -183,15 +210,21 @@ impl CrawlState {
             ready: Line::default(),
             holding: BTreeSet::new(),
             unresolved: BTreeSet::new(),
+            unruled: BTreeSet::new(),
             reads_wanted: VecDeque::new(),
             reads: 0,
-            in_flight: 0,
+            flights: Flights::default(),
             outstanding: 0,
             queues_busy: 0,
             service: 0,
             level: 0,
             rate_next_us: 0,
         }
+    }
+
+    /// Whether nothing is asked of an origin before its robots.txt was read.
+    pub(crate) fn obeys_robots(&self) -> bool {
+        self.politeness.robots != RobotsRules::Ignore
     }
 
     /// Visits held in memory for one host and region.
@@ -214,6 +247,8 @@ impl CrawlState {
             site,
             fresh: Head::new(more),
             later: Head::new(more),
+            errands: Vec::new(),
+            robots: RobotsWatch::default(),
             outstanding: BTreeMap::new(),
             outstanding_by_age: BTreeSet::new(),
             standing: Standing::default(),
@@ -293,7 +328,6 @@ impl CrawlState {
         let served = self.site(site).served;
         self.level = self.level.max(served);
         self.set_served(site, served + 1);
-        self.in_flight += 1;
         self.outstanding += 1;
         if let Some(spacing_us) = self.rate_spacing_us() {
             // Time comes in whole milliseconds; what a visit started late by up to one of them is
@@ -366,18 +400,18 @@ impl CrawlState {
     /// When another visit may be handed out, apart from hosts and addresses; `None` if only an
     /// event can allow it.
     pub(crate) fn opens_at(&self) -> Option<Moment> {
-        let is_full = self.in_flight >= u64::from(self.politeness.workers.max(1));
         // Each outstanding visit may become a page, so it counts as one until it is known.
         let is_at_limit =
             self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
-        if self.paused || is_full || is_at_limit || self.ready.len() == 0 || self.is_held_back() {
+        if self.paused || is_at_limit || self.ready.len() == 0 || self.is_held_back() {
             return None;
         }
+        let worker_at = self.flights.opens_at(&self.politeness)?;
         let rate_at = match self.rate_spacing_us() {
             Some(_) => Moment(self.rate_next_us.div_ceil(US_PER_MS)),
             None => Moment(0),
         };
-        Some(rate_at.max(self.quiet_until))
+        Some(worker_at.max(rate_at).max(self.quiet_until))
     }
 
     /// Why the crawl is over, if it is and this was not said yet.

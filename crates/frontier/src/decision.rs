@@ -19,6 +19,14 @@ pub enum Next {
         /// A URL of the host.
         url: PageUrl,
     },
+    /// Find out what this URL's robots.txt says, then call [`robots`](crate::Frontier::robots).
+    /// Asked once per crawl and origin until it is answered, and again when the answer has expired.
+    NeedRobots {
+        /// The crawl that wants to know.
+        crawl: CrawlNo,
+        /// A URL of the origin.
+        url: PageUrl,
+    },
     /// Read the store, then call [`refill`](crate::Frontier::refill). At most one is under way for
     /// a crawl, host and region.
     NeedUrls {
@@ -63,6 +71,7 @@ impl Region {
         match lane {
             Lane::Hot | Lane::Plain => Self::Fresh,
             Lane::Later => Self::Later,
+            Lane::Errand => unreachable!("errands are in no region"),
         }
     }
 }
@@ -98,6 +107,15 @@ pub struct HostStart {
     pub delay_ms: Option<u64>,
     /// It is not asked before.
     pub next_at: Moment,
+}
+
+/// What is known of an origin's robots.txt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RobotsKnown {
+    /// Until when it may be relied on.
+    pub until: Moment,
+    /// The delay that the origin asks for.
+    pub crawl_delay_ms: Option<u64>,
 }
 
 /// What becomes of a visit whose fetch ended.

@@ -5,17 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, Host, Moment, Politeness, QueuePlace, Site, Visit,
+    CrawlNo, Door, FetchOutcome, Fetched, Host, Moment, Politeness, Purpose, QueuePlace, Site,
+    Visit,
 };
 
 use crate::crawl::{CrawlState, SiteId};
-use crate::decision::{CrawlStart, Disposition, Region};
+use crate::decision::{CrawlStart, Disposition, Region, RobotsKnown};
 use crate::gate::Gate;
 use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
 use crate::pace::Answer;
 use crate::retry::disposition;
 use crate::standing::Standing;
+use crate::suspicion::Suspicion;
 
 /// Visits held in memory for one host of a crawl, in each region.
 const HEAD_MAX: usize = 64;
@@ -38,6 +40,7 @@ pub struct Frontier {
     pub(crate) level: u64,
     /// Hosts whose lookup is under way.
     pub(crate) lookups: usize,
+    pub(crate) suspicion: Suspicion,
     /// Queues looked at so far: the cost of all decisions.
     pub(crate) effort: u64,
     head_max: usize,
@@ -72,6 +75,7 @@ impl Frontier {
             now: Moment(0),
             level: 0,
             lookups: 0,
+            suspicion: Suspicion::default(),
             effort: 0,
             head_max: head_max.max(1),
         }
@@ -203,17 +207,48 @@ impl Frontier {
         let Some(state) = self.crawls.get_mut(&crawl) else { return };
         let queue = state.queue_mut(host);
         let site = queue.site;
-        let (was_outstanding, was_in_flight) = queue.commit(place);
+        let (was_outstanding, flight_began_at) = queue.commit(place);
         if was_outstanding {
             state.settle(site, stored_page);
         }
-        if was_in_flight {
-            state.in_flight -= 1;
+        if let Some(began_at) = flight_began_at {
+            state.flights.end(place, began_at);
         }
         self.refresh(crawl, host);
     }
 
+    /// An errand is to be run, not before `due`. It is in nobody's queue but this one, goes before
+    /// everything else of its host, and is over when it is [`committed`](Self::committed).
+    pub fn errand(&mut self, visit: Visit, due: Option<Moment>) {
+        let no = visit.crawl;
+        if !self.crawls.contains_key(&no) {
+            return;
+        }
+        let host = self.open_queue(no, &visit.url.host(), false);
+        if let Some(crawl) = self.crawls.get_mut(&no) {
+            crawl.told = false;
+            crawl.queue_mut(host).add_errand(Waiting { visit, due });
+        }
+        self.refresh(no, host);
+    }
+
     // ---- hosts ----
+
+    /// What is known of the robots.txt of an origin: its visits may go out.
+    pub fn robots(&mut self, crawl: CrawlNo, host: &Host, door: Door, known: RobotsKnown) {
+        let Some(id) = self.known_queue(crawl, host) else { return };
+        let Some(state) = self.crawls.get_mut(&crawl) else { return };
+        state.queue_mut(id).robots.answer(door, known);
+        self.refresh_host(id);
+    }
+
+    /// Nobody remembers what an origin's robots.txt says: it is asked for before the next visit.
+    pub fn forget_robots(&mut self, crawl: CrawlNo, host: &Host, door: Door) {
+        let Some(id) = self.known_queue(crawl, host) else { return };
+        let Some(state) = self.crawls.get_mut(&crawl) else { return };
+        state.queue_mut(id).robots.forget(door);
+        self.refresh(crawl, id);
+    }
 
     /// A host's address was looked up; `None`: in vain.
     pub fn address(&mut self, host: &Host, address: Option<IpAddr>, now: Moment) {
@@ -250,7 +285,7 @@ impl Frontier {
         let disposition = self.learn(host, flight, visit, fetched);
         self.end_flight(host, visit, |crawl, site| {
             let is_redirect = matches!(fetched.outcome, FetchOutcome::Redirected { .. });
-            if is_redirect || disposition != Disposition::Settle {
+            if is_redirect || visit.purpose != Purpose::Page || disposition != Disposition::Settle {
                 crawl.give_back(site);
             } else {
                 crawl.bore_fruit(site);
@@ -277,7 +312,13 @@ impl Frontier {
 
     /// Visits of a crawl that were handed out and have not ended.
     pub fn in_flight(&self, crawl: CrawlNo) -> u64 {
-        self.crawls.get(&crawl).map_or(0, |crawl| crawl.in_flight)
+        self.crawls.get(&crawl).map_or(0, |crawl| crawl.flights.count())
+    }
+
+    /// Since when nobody answers any more, so that the fault may be on this side. Until somebody
+    /// does, visits go out one at a time and their failures do not count as attempts.
+    pub fn suspects_network_since(&self) -> Option<Moment> {
+        self.suspicion.since()
     }
 
     /// The sites of a crawl and the pages of each.
@@ -286,11 +327,12 @@ impl Frontier {
         crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
     }
 
-    /// The delay that was learned for a host, if it is not the crawl's own.
+    /// The delay that a host has taught us or asks for, if it is more than the crawl's own.
     pub fn host_delay_ms(&self, crawl: CrawlNo, host: &Host) -> Option<u64> {
         let own_ms = self.crawls.get(&crawl)?.politeness.delay_ms;
-        let learned_ms = self.hosts.get(self.hosts.id(host)?).pace.learned_ms();
-        (learned_ms > own_ms).then_some(learned_ms)
+        let host = self.hosts.get(self.hosts.id(host)?);
+        let delay_ms = host.pace.learned_ms().max(self.crawl_delay_ms(host));
+        (delay_ms > own_ms).then_some(delay_ms)
     }
 
     // ---- helpers ----
@@ -433,9 +475,11 @@ impl Frontier {
         if answer != Answer::Silent {
             pace.took(fetched.took_ms);
         }
+        self.suspicion.note(host, answer, self.now);
         let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
         pace.learn(answer, politeness, base_ms, asked_at, self.now);
-        disposition(visit, &fetched.outcome, politeness, pace, was_resting)
+        let is_excused = was_resting || self.suspicion.since().is_some();
+        disposition(visit, &fetched.outcome, politeness, pace, is_excused)
     }
 
     /// Ends the flight of a visit within its crawl, and accounts for it.
@@ -448,8 +492,8 @@ impl Frontier {
         let Some(crawl) = self.crawls.get_mut(&visit.crawl) else { return };
         let Some(queue) = crawl.queues.get_mut(&host) else { return };
         let site = queue.site;
-        if queue.end_flight(visit.place) {
-            crawl.in_flight -= 1;
+        if let Some(began_at) = queue.end_flight(visit.place) {
+            crawl.flights.end(visit.place, began_at);
             account(crawl, site);
         }
     }

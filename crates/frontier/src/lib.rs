@@ -20,13 +20,16 @@ mod crawl;
 mod head;
 mod line;
 
+mod flights;
 mod gate;
 mod host;
 mod pace;
 mod retry;
+mod rules;
+mod suspicion;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::decision::{CrawlStart, Disposition, HostStart, Next, Region};
+pub use crate::decision::{CrawlStart, Disposition, HostStart, Next, Region, RobotsKnown};
 pub use crate::frontier::Frontier;

@@ -13,14 +13,14 @@ const LOCAL_TROUBLE_MS: u64 = 1_000;
 /// Runs of 429 are not counted as attempts up to this many times the attempts.
 const THROTTLED_RUN_FACTOR: u32 = 5;
 
-/// What becomes of a visit. `was_resting`: the host had gone to rest before this visit ended;
-/// `pace`: what is known of it now, this outcome included.
+/// What becomes of a visit. `is_excused`: the host had gone to rest before this visit ended, or
+/// nobody at all answers; `pace`: what is known of it now, this outcome included.
 pub(crate) fn disposition(
     visit: &Visit,
     outcome: &FetchOutcome,
     politeness: &Politeness,
     pace: &Pace,
-    was_resting: bool,
+    is_excused: bool,
 ) -> Disposition {
     let again = |counted| {
         let retry_after_ms = match Answer::of(outcome) {
@@ -36,8 +36,8 @@ pub(crate) fn disposition(
             Disposition::Retry { after_ms: LOCAL_TROUBLE_MS, counted: false }
         }
         FetchOutcome::Failed { retry: Retry::Later, .. } => {
-            if was_resting {
-                // It fell together with the visits that sent the host to rest.
+            if is_excused {
+                // It fell together with others, for a cause that is not its own.
                 again(false)
             } else if attempts_left && !pace.is_given_up() {
                 again(true)

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use telusur_model::{CrawlNo, Moment, QueuePlace};
+use telusur_model::{CrawlNo, Door, Moment, QueuePlace};
 
 use crate::decision::Next;
 use crate::frontier::{Frontier, Timer};
@@ -21,8 +21,14 @@ impl Frontier {
     pub fn next(&mut self, now: Moment) -> Next {
         self.advance(now);
         self.fire_timers();
+        for crawl in self.crawls.values_mut() {
+            crawl.flights.advance(&crawl.politeness, now);
+        }
         if let Some(visit) = self.next_visit() {
             return visit;
+        }
+        if let Some(robots) = self.next_robots() {
+            return robots;
         }
         if let Some(lookup) = self.next_lookup() {
             return lookup;
@@ -35,6 +41,11 @@ impl Frontier {
         }
         let by_timer = self.timers.first().map(|&(moment, _)| moment);
         let by_crawl = self.crawls.values().filter_map(|crawl| crawl.opens_at()).min();
+        // Whoever is ready waits for the next trial, if there is one to come.
+        let by_crawl = by_crawl.map(|moment| match self.suspicion.next_at() {
+            Some(next_at) => moment.max(next_at),
+            None => moment,
+        });
         Next::Wait([by_timer, by_crawl].into_iter().flatten().min())
     }
 
@@ -51,6 +62,12 @@ impl Frontier {
 
     /// The least served host of the least served crawl.
     fn next_visit(&mut self) -> Option<Next> {
+        if self.suspicion.next_at().is_some_and(|moment| moment > self.now) {
+            return None;
+        }
+        if let Some((no, host)) = self.witness_ready() {
+            return self.hand_out(no, host);
+        }
         loop {
             let open = self
                 .crawls
@@ -66,12 +83,26 @@ impl Frontier {
         }
     }
 
+    /// While we suspect ourselves: an errand to the host that answered last goes before everything.
+    fn witness_ready(&self) -> Option<(CrawlNo, HostId)> {
+        let host = self.suspicion.witness()?;
+        let crawl = self.crawls.values().find(|crawl| {
+            !crawl.paused
+                && crawl.queues.get(&host).is_some_and(|queue| {
+                    matches!(queue.standing.spot, Spot::Ready { .. })
+                        && queue.first(self.now).is_some_and(|it| it.visit.purpose.is_errand())
+                })
+        })?;
+        Some((crawl.no, host))
+    }
+
     fn hand_out(&mut self, no: CrawlNo, host: HostId) -> Option<Next> {
         let now = self.now;
         let crawl = self.crawls.get_mut(&no)?;
         let queue = crawl.queue_mut(host);
         let site = queue.site;
         let visit = queue.hand_out(now)?;
+        crawl.flights.begin(visit.place, now);
         crawl.serve(site, now);
         // Start-time fair queueing: a crawl that comes late, or had nothing to do for a while,
         // starts where the others are and does not make up for it at their expense. A little it
@@ -79,6 +110,7 @@ impl Frontier {
         let start = crawl.service.max(self.level.saturating_sub(HEAD_START));
         crawl.service = start + 1;
         self.level = self.level.max(start);
+        self.suspicion.tried(now);
         self.enter_gates(no, host, visit.place);
         Some(Next::Visit(visit))
     }
@@ -100,6 +132,20 @@ impl Frontier {
         if let Some(address) = address {
             self.refresh_address(address);
         }
+    }
+
+    fn next_robots(&mut self) -> Option<Next> {
+        let mut crawls = self.crawls.values().filter(|crawl| !crawl.paused);
+        let (no, host) = crawls.find_map(|crawl| {
+            let &(_, host) = crawl.unruled.first()?;
+            Some((crawl.no, host))
+        })?;
+        let now = self.now;
+        let queue = self.crawls.get_mut(&no)?.queue_mut(host);
+        let url = queue.first(now)?.visit.url.clone();
+        queue.robots.ask(Door::of(&url), now);
+        self.refresh(no, host);
+        Some(Next::NeedRobots { crawl: no, url })
     }
 
     fn next_lookup(&mut self) -> Option<Next> {

@@ -6,12 +6,13 @@
 
 use std::net::IpAddr;
 
-use telusur_model::{CrawlNo, Fairness, Moment};
+use telusur_model::{CrawlNo, Door, Fairness, Moment, Purpose};
 
 use crate::decision::Region;
 use crate::frontier::{Frontier, Timer};
 use crate::gate::{Opening, Terms};
 use crate::host::{HostId, HostState, Lookup};
+use crate::rules::Leave;
 
 /// A site makes others wait only if it can be served this soon. Ten times slower than its
 /// neighbours is still equal treatment; five seconds a page would be a standstill.
@@ -37,6 +38,8 @@ pub(crate) enum Spot {
     Idle,
     /// For somebody to look up its address.
     Unresolved { ticket: u64, since: Moment },
+    /// For somebody to read its robots.txt.
+    Unruled { ticket: u64, since: Moment },
     /// For its address, which is busy with other hosts.
     Parked { address: IpAddr, ticket: u64, since: Moment },
     /// For its turn.
@@ -74,10 +77,18 @@ impl Frontier {
         let host = self.hosts.get(host_id);
         let opening = host.opening(self.host_terms(host));
         let has_visit = queue.first(now).is_some();
-        let spot = if has_visit && opening.is_open(now) {
-            self.spot_behind_open_gate(no, host_id)
-        } else {
-            Spot::Idle
+        let leave = self.leave(no, host_id);
+        let spot = match leave {
+            // Rules can be read about while others use the host: waiting for the gate to open, a
+            // crawl would never come to it on a host that another crawl asks at every opening.
+            Leave::Unasked => {
+                let (ticket, since) = self.ticket(no, host_id);
+                Spot::Unruled { ticket, since }
+            }
+            Leave::Given if has_visit && opening.is_open(now) => {
+                self.spot_behind_open_gate(no, host_id)
+            }
+            Leave::Given | Leave::Awaited { .. } => Spot::Idle,
         };
 
         let is_working = has_visit || queue.oldest_outstanding().is_some();
@@ -89,8 +100,14 @@ impl Frontier {
                 _ => None,
             },
             match spot {
-                Spot::Parked { since, .. } | Spot::Unresolved { since, .. } => Some(since),
+                Spot::Parked { since, .. }
+                | Spot::Unresolved { since, .. }
+                | Spot::Unruled { since, .. } => Some(since),
                 Spot::Idle | Spot::Ready { .. } => None,
+            },
+            match leave {
+                Leave::Awaited { since } => Some(since),
+                Leave::Given | Leave::Unasked => None,
             },
         ]
         .into_iter()
@@ -105,10 +122,8 @@ impl Frontier {
             Opening::At(moment) if has_visit && moment > now => Some(moment),
             _ => None,
         };
-        let due_at = match queue.later.first() {
-            Some(first) if !has_visit => first.due,
-            _ => None,
-        };
+        // An errand that comes due may be what the first visit waits for.
+        let due_at = queue.next_due().filter(|&due| due > now);
         let releases_at = waits_since
             .filter(|_| holds && crawl.politeness.fairness == Fairness::Equal)
             .map(|since| since.plus_ms(HOLD_MS_MAX + 1));
@@ -118,22 +133,7 @@ impl Frontier {
 
     /// The spot of a queue that has a visit and whose host may be asked.
     fn spot_behind_open_gate(&self, no: CrawlNo, host_id: HostId) -> Spot {
-        let crawl = self.crawl(no);
-        let queue = crawl.queue(host_id);
-        let ticket = match crawl.politeness.fairness {
-            // First come, first served: the ticket is the place in the order of discovery.
-            Fairness::None => queue.first(self.now).map_or(0, |first| first.visit.place.seq),
-            Fairness::Weighted | Fairness::Equal => match queue.standing.spot {
-                Spot::Ready { ticket } | Spot::Parked { ticket, .. } => ticket,
-                Spot::Unresolved { ticket, .. } => ticket,
-                // Higher with every refresh, so those who come later stand behind.
-                Spot::Idle => self.effort,
-            },
-        };
-        let since = match queue.standing.spot {
-            Spot::Unresolved { since, .. } | Spot::Parked { since, .. } => since,
-            Spot::Idle | Spot::Ready { .. } => self.now,
-        };
+        let (ticket, since) = self.ticket(no, host_id);
         match self.hosts.get(host_id).address {
             Lookup::Unknown => Spot::Unresolved { ticket, since },
             Lookup::UnderWay { .. } => Spot::Idle,
@@ -141,6 +141,38 @@ impl Frontier {
                 Spot::Parked { address, ticket, since }
             }
             Lookup::Known(_) => Spot::Ready { ticket },
+        }
+    }
+
+    /// A queue's place in whatever line it steps into, and since when it waits.
+    fn ticket(&self, no: CrawlNo, host: HostId) -> (u64, Moment) {
+        let crawl = self.crawl(no);
+        let queue = crawl.queue(host);
+        let (kept, since) = match queue.standing.spot {
+            Spot::Unresolved { ticket, since }
+            | Spot::Unruled { ticket, since }
+            | Spot::Parked { ticket, since, .. } => (Some(ticket), since),
+            Spot::Ready { ticket } => (Some(ticket), self.now),
+            Spot::Idle => (None, self.now),
+        };
+        let ticket = match crawl.politeness.fairness {
+            // First come, first served: the ticket is the place in the order of discovery.
+            Fairness::None => queue.first(self.now).map_or(0, |first| first.visit.place.seq),
+            // Higher with every refresh, so those who come later stand behind.
+            Fairness::Weighted | Fairness::Equal => kept.unwrap_or(self.effort),
+        };
+        (ticket, since)
+    }
+
+    /// Whether the first visit of a queue may go out, by what is known of its robots.txt.
+    fn leave(&self, no: CrawlNo, host: HostId) -> Leave {
+        let crawl = self.crawl(no);
+        let queue = crawl.queue(host);
+        match queue.first(self.now) {
+            Some(first) if crawl.obeys_robots() && first.visit.purpose != Purpose::Robots => {
+                queue.robots.leave(Door::of(&first.visit.url), self.now)
+            }
+            _ => Leave::Given,
         }
     }
 
@@ -158,9 +190,20 @@ impl Frontier {
     pub(crate) fn host_terms(&self, host: &HostState) -> Terms {
         let terms = self.strictest_terms(host.crawls.iter());
         Terms {
-            delay_ms: terms.delay_ms.max(host.pace.learned_ms()),
+            delay_ms: terms.delay_ms.max(host.pace.learned_ms()).max(self.crawl_delay_ms(host)),
             at_once: if host.pace.is_on_probation() { 1 } else { terms.at_once },
         }
+    }
+
+    /// The delay that the host's robots.txt asks for, as far as the crawls grant it.
+    pub(crate) fn crawl_delay_ms(&self, host: &HostState) -> u64 {
+        let Some(id) = self.hosts.id(&host.host) else { return 0 };
+        let crawls = host.crawls.iter().filter_map(|no| self.crawls.get(no));
+        let asked = crawls.filter_map(|crawl| {
+            let delay_ms = crawl.queues.get(&id)?.robots.crawl_delay_ms();
+            Some(delay_ms.min(crawl.politeness.crawl_delay_max_ms))
+        });
+        asked.max().unwrap_or(0)
     }
 
     /// When an address may be asked. What one host on it has taught us holds for that host alone:
@@ -217,6 +260,9 @@ impl Frontier {
             Spot::Unresolved { ticket, .. } => {
                 crawl.unresolved.remove(&(ticket, host));
             }
+            Spot::Unruled { ticket, .. } => {
+                crawl.unruled.remove(&(ticket, host));
+            }
             Spot::Ready { ticket } => crawl.ready.remove(site, ticket, host),
             Spot::Parked { address, ticket, .. } => {
                 if let Some(state) = self.addresses.get_mut(&address)
@@ -239,6 +285,9 @@ impl Frontier {
             Spot::Idle => {}
             Spot::Unresolved { ticket, .. } => {
                 crawl.unresolved.insert((ticket, host));
+            }
+            Spot::Unruled { ticket, .. } => {
+                crawl.unruled.insert((ticket, host));
             }
             Spot::Ready { ticket } => crawl.ready.insert(site, rank, ticket, host),
             Spot::Parked { address, ticket, .. } => {

@@ -74,6 +74,47 @@ pub struct Crawl {
     pub topic: Vec<String>,
     /// Whether tracking parameters make two URLs different pages.
     pub keep_tracking: bool,
+    /// Which sitemaps are read.
+    #[serde(default)]
+    pub sitemaps: SitemapRules,
+    /// The crawl whose pages this one looks at again.
+    #[serde(default)]
+    pub recrawl_of: Option<CrawlNo>,
+}
+
+impl Crawl {
+    /// Where the crawl is at home: its start pages, and the sitemaps that the user named.
+    pub fn home(&self) -> Vec<PageUrl> {
+        self.seeds.urls().iter().chain(&self.sitemaps.urls).cloned().collect()
+    }
+}
+
+/// Which sitemaps are read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SitemapRules {
+    /// Whether those that robots.txt names are read, or `/sitemap.xml` where it names none.
+    pub discover: bool,
+    /// Those that the user named.
+    pub urls: Vec<PageUrl>,
+}
+
+impl Default for SitemapRules {
+    fn default() -> Self {
+        Self { discover: true, urls: Vec::new() }
+    }
+}
+
+/// What robots.txt means to a crawl.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RobotsRules {
+    /// It is obeyed; where it cannot be read, nothing is asked (RFC 9309).
+    #[default]
+    Obey,
+    /// It is obeyed; where it cannot be read, everything is allowed.
+    UnreachableAllows,
+    /// It is not read.
+    Ignore,
 }
 
 /// Where a crawl starts.
@@ -112,6 +153,15 @@ pub struct Politeness {
     pub crawl_delay_max_ms: u64,
     /// Attempts at a URL whose fetch failed in a way that may pass.
     pub attempts_max: u8,
+    /// What robots.txt means.
+    #[serde(default)]
+    pub robots: RobotsRules,
+    /// Whether links marked `rel=nofollow` are left alone.
+    #[serde(default)]
+    pub obey_rel_nofollow: bool,
+    /// Requests that may wait for a silent server besides the [`workers`](Self::workers).
+    #[serde(default)]
+    pub silent_max: u16,
 }
 
 impl Default for Politeness {
@@ -125,6 +175,9 @@ impl Default for Politeness {
             fairness: Fairness::Equal,
             crawl_delay_max_ms: 60_000,
             attempts_max: 3,
+            robots: RobotsRules::Obey,
+            obey_rel_nofollow: false,
+            silent_max: 480,
         }
     }
 }
@@ -259,6 +312,8 @@ pub enum PauseReason {
     Asked,
     /// Less space is left than the limit.
     DiskFull,
+    /// Nothing at all could be reached any more.
+    NoNetwork,
 }
 
 /// Why a crawl is over.

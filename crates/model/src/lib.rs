@@ -8,6 +8,7 @@
 mod crawl;
 mod fetched;
 mod host;
+mod origin;
 mod parsed;
 mod progress;
 mod reason;
@@ -16,22 +17,25 @@ mod scope;
 mod time;
 mod url;
 mod url_key;
+mod url_shape;
 mod visit;
 
 pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FetchRules, FinishReason, Keep, Limits,
-    PauseReason, Politeness, Seeds,
+    PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry};
 pub use crate::host::{Host, SLOTS, Site, Slot};
+pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
-pub use crate::progress::{HostRow, Progress, SiteShare, jain_index};
+pub use crate::progress::{HostRow, Progress, RequestHistory, SiteShare, jain_index};
 pub use crate::reason::Reason;
-pub use crate::record::{BlobRef, CrawlStats, Digest, PageRecord};
+pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, PageRecord};
 pub use crate::scope::{
     QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
 };
 pub use crate::time::{Clock, Moment, Timestamp};
 pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError};
 pub use crate::url_key::{UrlKey, UrlKeyer, normal_form};
-pub use crate::visit::{Discovery, Lane, QueuePlace, Via, Visit};
+pub use crate::url_shape::UrlShape;
+pub use crate::visit::{Discovery, Lane, Purpose, QueuePlace, Via, Visit};

@@ -1,5 +1,7 @@
 //! What is shown of a running crawl, and how evenly it treats its sites.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{CrawlNo, CrawlState, CrawlStats, Host, Timestamp};
@@ -25,6 +27,9 @@ pub struct Progress {
     pub sites_total: u64,
     /// Jain's index over the pages of all sites.
     pub fairness_index: f64,
+    /// Nothing answers any more, on any host: the fault may be on this side.
+    #[serde(default)]
+    pub suspects_network: bool,
 }
 
 /// A site's share of a crawl.
@@ -55,6 +60,45 @@ pub struct HostRow {
     pub last_request_at: Option<Timestamp>,
     /// The delay that was learned for it; `None` is the crawl's own.
     pub delay_ms: Option<u64>,
+    /// What was asked of it, for its webmaster.
+    pub requests: RequestHistory,
+    /// Sitemaps taken in.
+    pub sitemaps: u32,
+    /// URLs that were refused because a budget is used up.
+    pub refused: u64,
+    /// URLs taken in by their template, for those kinds of address that can go on for ever.
+    pub templates: BTreeMap<u32, u32>,
+}
+
+/// How a host was asked: what one can show its webmaster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestHistory {
+    /// Requests sent, those for robots.txt included.
+    pub sent: u64,
+    /// When the first was sent.
+    pub first_at: Option<Timestamp>,
+    /// The shortest time between two of them.
+    pub gap_ms_min: Option<u64>,
+    /// How many followed the one before after less than each of [`RequestHistory::GAPS_MS`], and
+    /// after more than all of them.
+    pub gaps: [u64; RequestHistory::GAPS_MS.len() + 1],
+}
+
+impl RequestHistory {
+    /// The upper ends of the classes of gaps, in milliseconds.
+    pub const GAPS_MS: [u64; 7] = [100, 500, 1000, 2000, 5000, 10_000, 60_000];
+
+    /// Counts a request. `last`: when the one before it was sent.
+    pub fn note(&mut self, at: Timestamp, last: Option<Timestamp>) {
+        self.sent += 1;
+        self.first_at = Some(self.first_at.map_or(at, |first| first.min(at)));
+        if let Some(last) = last {
+            let gap_ms = at.0.abs_diff(last.0);
+            self.gap_ms_min = Some(self.gap_ms_min.map_or(gap_ms, |min| min.min(gap_ms)));
+            let class = Self::GAPS_MS.iter().position(|&end_ms| gap_ms < end_ms);
+            self.gaps[class.unwrap_or(Self::GAPS_MS.len())] += 1;
+        }
+    }
 }
 
 impl HostRow {
@@ -68,6 +112,10 @@ impl HostRow {
             errors: 0,
             last_request_at: None,
             delay_ms: None,
+            requests: RequestHistory::default(),
+            sitemaps: 0,
+            refused: 0,
+            templates: BTreeMap::new(),
         }
     }
 }

@@ -82,6 +82,14 @@ pub struct PageRecord {
     pub etag: Option<String>,
     /// `Last-Modified`, for asking again.
     pub last_modified: Option<String>,
+    /// When the page was changed, as a sitemap says.
+    pub lastmod: Option<Timestamp>,
+    /// What the page or its host asks of search engines.
+    pub directives: Directives,
+    /// Whether it looks like what its host sends for pages that do not exist.
+    pub soft_404: bool,
+    /// What became of it since the crawl that this one repeats; `None` in other crawls.
+    pub change: Option<Change>,
     /// Links on the page.
     pub link_count: u32,
     /// The raw answer, if it is kept.
@@ -97,10 +105,35 @@ impl PageRecord {
     }
 }
 
+/// What a page asks of search engines, in its `X-Robots-Tag` headers and its robots metas.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directives {
+    /// It is not to be found by searching.
+    pub noindex: bool,
+    /// Its links are not to be followed.
+    pub nofollow: bool,
+    /// The words that said so, for people; empty if nothing was asked.
+    pub said: String,
+}
+
+/// What became of a page since an earlier crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The earlier crawl did not have it.
+    New,
+    /// Its content is another.
+    Changed,
+    /// Its content is the same.
+    Same,
+    /// The server said that it is the same and did not send it again.
+    NotSent,
+}
+
 /// The counters of a crawl. Each step adds to them in the same commit that it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlStats {
-    /// URLs known: always the sum of queued, pages, redirected, failed and skipped.
+    /// URLs known: always the sum of queued, pages, sitemaps, redirected, failed and skipped.
     pub discovered: u64,
     /// URLs waiting, or under way.
     pub queued: u64,
@@ -108,6 +141,8 @@ pub struct CrawlStats {
     pub pages: u64,
     /// Pages with a status of 2xx.
     pub ok: u64,
+    /// Sitemaps read, or found missing.
+    pub sitemaps: u64,
     /// URLs that redirect.
     pub redirected: u64,
     /// URLs without an answer.
@@ -132,6 +167,10 @@ pub struct CrawlStats {
     pub depths: BTreeMap<u16, u64>,
     /// Links that were no http URL, counted once per page and never queued.
     pub other_schemes: u64,
+    /// Links beyond every budget, of which only the number is kept.
+    pub uncounted: u64,
+    /// Pages by what became of them since the crawl that this one repeats.
+    pub changes: BTreeMap<Change, u64>,
 }
 
 impl CrawlStats {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
-use crate::{Limits, PageUrl, Reason};
+use crate::{Crawl, Limits, PageUrl, Reason};
 
 /// Compiled size of one pattern. The regex crate's own default: 10 MiB; matching is linear.
 const PATTERN_BYTES_MAX: usize = 10 << 20;
@@ -144,6 +144,11 @@ pub struct Scope {
 }
 
 impl Scope {
+    /// The scope of a crawl.
+    pub fn of(crawl: &Crawl) -> Result<Self, ScopeError> {
+        Self::new(&crawl.scope, &crawl.home(), &crawl.limits)
+    }
+
     /// Compiles the rules of a crawl.
     pub fn new(rules: &ScopeRules, seeds: &[PageUrl], limits: &Limits) -> Result<Self, ScopeError> {
         Ok(Self {
@@ -173,7 +178,7 @@ impl Scope {
         if let Some(pattern) = self.exclusion(link) {
             return reject(Reason::Excluded, format!("exclude {pattern}"));
         }
-        let included = self.include.iter().any(|pattern| pattern.is_match(link.as_str()));
+        let included = self.is_included(link);
         if !self.include.is_empty() && !included {
             return reject(Reason::NotIncluded, "matches no include pattern".to_owned());
         }
@@ -185,6 +190,23 @@ impl Scope {
             return reject(Reason::TrapSuspected, rule);
         }
         Verdict::Admit
+    }
+
+    /// Whether the user named the URL by an include pattern: then no trap is suspected in it.
+    pub fn is_included(&self, link: &PageUrl) -> bool {
+        self.include.iter().any(|pattern| pattern.is_match(link.as_str()))
+    }
+
+    /// Whether a host's sitemaps are of use: it is at home here, and more than single pages are
+    /// wanted. A crawl of everything reads those of its start hosts alone.
+    pub fn wants_sitemaps_of(&self, url: &PageUrl) -> bool {
+        match self.kind {
+            ScopeKind::Page => false,
+            ScopeKind::Domain => self.home.has(ScopeKind::Domain, url),
+            ScopeKind::Prefix | ScopeKind::Host | ScopeKind::Any => {
+                self.home.has(ScopeKind::Host, url)
+            }
+        }
     }
 
     /// The exclusion that a URL matches, if any.

@@ -57,10 +57,17 @@ pub struct UrlKeyer {
 }
 
 impl UrlKeyer {
-    /// The key of a URL.
+    /// The key of a page.
     pub fn key(&self, url: &PageUrl) -> UrlKey {
         let form = normal_form(url, self.drop_tracking);
         UrlKey(xxh3_128_with_seed(form.as_bytes(), self.seed))
+    }
+
+    /// The key of a sitemap: another one than that of the page with its address, because a feed
+    /// can be both.
+    pub fn sitemap_key(&self, url: &PageUrl) -> UrlKey {
+        const SITEMAP: u128 = 0x7369_7465_6d61_7000_7369_7465_6d61_7000;
+        UrlKey(self.key(url).0 ^ SITEMAP)
     }
 }
 
@@ -100,6 +107,20 @@ const TRACKING_PARAMETERS: &[&str] = &[
     "wickedid",
     "yclid",
 ];
+/// Parameters that frameworks carry a reader's session in.
+const SESSION_PARAMETERS: &[&str] = &[
+    "cfid",
+    "cftoken",
+    "jsessionid",
+    "oscsid",
+    "phpsessid",
+    "session_id",
+    "sessionid",
+    "sid",
+    "zenid",
+];
+/// Sixteen characters: the shortest session ids in use; a `sid=1234` is the number of a story.
+const SESSION_BYTES_MIN: usize = 16;
 const TRACKING_PREFIXES: &[&str] = &["utm_", "mtm_", "pk_", "piwik_", "matomo_"];
 
 /// The form in which two spellings of one page are equal.
@@ -112,12 +133,13 @@ pub fn normal_form(url: &PageUrl, drop_tracking: bool) -> Cow<'_, str> {
     let text = url.as_str();
     let parts = url.as_url();
     let path_start = text.len() - after_authority(text).len();
-    if is_plain(&text[path_start..]) {
+    if is_plain(&text[path_start..]) && !(drop_tracking && text.contains(';')) {
         return Cow::Borrowed(text);
     }
     let mut form = String::with_capacity(text.len() + 16);
     form.push_str(&text[..path_start]);
-    push_path(&mut form, parts.path());
+    let path = if drop_tracking { without_session(parts.path()) } else { parts.path() };
+    push_path(&mut form, path);
     push_query(&mut form, parts.query().unwrap_or_default(), drop_tracking);
     Cow::Owned(form)
 }
@@ -163,7 +185,7 @@ fn push_query(form: &mut String, query: &str, drop_tracking: bool) {
         .filter(|pair| !pair.is_empty())
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .map(|(name, value)| (query_part(name, stays_in_name), query_part(value, stays_in_value)))
-        .filter(|(name, _)| !(drop_tracking && is_tracking(name)))
+        .filter(|(name, value)| !(drop_tracking && (is_tracking(name) || is_session(name, value))))
         .collect();
     pairs.sort_unstable();
     for (index, (name, value)) in pairs.iter().enumerate() {
@@ -193,6 +215,27 @@ fn is_tracking(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     TRACKING_PARAMETERS.binary_search(&name.as_str()).is_ok()
         || TRACKING_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// Whether a parameter only says who is reading: a name that frameworks use, and a value that
+/// nobody would type.
+fn is_session(name: &str, value: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_name = SESSION_PARAMETERS.contains(&name.as_str()) || name.starts_with("aspsessionid");
+    is_name && value.len() >= SESSION_BYTES_MIN && value.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// A path without the session that servlets write behind it: `/shop;jsessionid=1A2B…`.
+fn without_session(path: &str) -> &str {
+    match path.rfind(';') {
+        Some(at) => match path[at + 1..].split_once('=') {
+            Some((name, value)) if is_session(name, value.split('.').next().unwrap_or(value)) => {
+                &path[..at]
+            }
+            _ => path,
+        },
+        None => path,
+    }
 }
 
 /// The next octet, whether it was written as an escape, and what follows it.
@@ -290,6 +333,14 @@ mod tests {
     fn tracking_parameters_make_no_difference() {
         check("http://a.org/?utm_source=x&id=7&FBCLID=y", "http://a.org/?id=7");
         check("http://a.org/x?gclid=1", "http://a.org/x");
+    }
+
+    #[test]
+    fn sessions_make_no_difference() {
+        check("http://a.org/x?PHPSESSID=0123456789abcdef0123&id=7", "http://a.org/x?id=7");
+        check("http://a.org/x;jsessionid=0123456789ABCDEF.node1", "http://a.org/x");
+        check("http://a.org/x?sid=1234", "http://a.org/x?sid=1234");
+        check("http://a.org/x;v=2", "http://a.org/x;v=2");
     }
 
     #[test]

@@ -9,6 +9,8 @@ use crate::{CrawlNo, PageUrl, Timestamp, UrlKey};
 pub struct Visit {
     /// The crawl it belongs to.
     pub crawl: CrawlNo,
+    /// What it is for.
+    pub purpose: Purpose,
     /// What is asked for.
     pub url: PageUrl,
     /// Its identity.
@@ -27,8 +29,44 @@ pub struct Visit {
     pub referrer: Option<String>,
     /// The URLs that redirected here, first to last.
     pub redirects: Vec<String>,
+    /// When the page was changed, as a sitemap says.
+    pub lastmod: Option<Timestamp>,
     /// 1 at the first attempt.
     pub attempt: u8,
+}
+
+impl Visit {
+    /// The URL that the first of the redirects on the way here was asked for, or this one.
+    pub fn first_url(&self) -> PageUrl {
+        let first = self.redirects.first().and_then(|url| PageUrl::parse(url).ok());
+        first.unwrap_or_else(|| self.url.clone())
+    }
+}
+
+/// What a visit is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// To keep the page.
+    #[default]
+    Page,
+    /// To read what a site lists about itself.
+    Sitemap {
+        /// Index files on the way here.
+        nesting: u8,
+    },
+    /// To learn what a site lets us ask for.
+    Robots,
+    /// To see how a site answers for a page that does not exist.
+    Probe,
+}
+
+impl Purpose {
+    /// Whether the visit is an errand of the engine: made when it is needed, never queued in the
+    /// store, and no URL of the crawl.
+    pub fn is_errand(self) -> bool {
+        matches!(self, Self::Robots | Self::Probe)
+    }
 }
 
 /// Where a URL stands in the queue of its host and crawl: lane by lane, in order.
@@ -46,6 +84,8 @@ pub struct QueuePlace {
 /// The lanes of a host's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Lane {
+    /// An errand, ahead of everything. Never in the store.
+    Errand,
     /// Matches the crawl's topic: goes first.
     Hot,
     /// Everything else, breadth first.
@@ -55,8 +95,8 @@ pub enum Lane {
 }
 
 impl Lane {
-    /// All lanes in their order.
-    pub const ALL: [Self; 3] = [Self::Hot, Self::Plain, Self::Later];
+    /// The lanes that are stored, in their order.
+    pub const STORED: [Self; 3] = [Self::Hot, Self::Plain, Self::Later];
 }
 
 /// A link that was found. Whether it is followed is decided by the crawl's scope, once, when the
@@ -71,6 +111,19 @@ pub struct Discovery {
     pub hot: bool,
     /// How it was found.
     pub via: Via,
+    /// What a visit of it would be for.
+    pub purpose: Purpose,
+    /// Whether the page asks not to follow it.
+    pub nofollow: bool,
+    /// When the page was changed, as a sitemap says.
+    pub lastmod: Option<Timestamp>,
+}
+
+impl Discovery {
+    /// A page that was found.
+    pub fn page(url: PageUrl, key: UrlKey, via: Via) -> Self {
+        Self { url, key, hot: false, via, purpose: Purpose::Page, nofollow: false, lastmod: None }
+    }
 }
 
 /// How a URL was found.

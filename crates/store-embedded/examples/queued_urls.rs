@@ -61,7 +61,7 @@ fn main() {
                         next % 97
                     );
                     let url = PageUrl::parse(&text).expect("a plain URL");
-                    Discovery { key: keyer.key(&url), url, hot: false, via: Via::Link }
+                    Discovery::page(url.clone(), keyer.key(&url), Via::Link)
                 })
                 .collect();
             Ending {
@@ -134,5 +134,7 @@ fn crawl() -> Crawl {
         keep: Keep::None,
         topic: Vec::new(),
         keep_tracking: false,
+        sitemaps: Default::default(),
+        recrawl_of: None,
     }
 }

@@ -4,13 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use fjall::OwnedWriteBatch;
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, Discovery, Host, HostRow, Lane, PageRecord, PageUrl, QueuePlace,
-    Reason, Scope, Timestamp, UrlKey, Verdict, Via, Visit,
+    BlobRef, Crawl, CrawlNo, Discovery, Host, HostRow, Lane, PageRecord, PageUrl, Purpose,
+    QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
     Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, UrlRecord, UrlState,
 };
 
+use crate::admit::Trail;
 use crate::crawls::{CrawlRow, encode_row};
 use crate::memory::{CrawlMemory, Memory, keyer};
 use crate::rows::{self, QueueRow, UrlRow, encode};
@@ -27,6 +28,8 @@ pub(crate) struct StepWriter<'a> {
     touched_crawls: HashSet<CrawlNo>,
     /// Keys that were new when the step began and have not been taken in yet.
     new_keys: HashSet<(CrawlNo, UrlKey)>,
+    /// Keys that are known only from links marked nofollow.
+    nofollow_keys: HashSet<(CrawlNo, UrlKey)>,
 }
 
 impl<'a> StepWriter<'a> {
@@ -39,6 +42,7 @@ impl<'a> StepWriter<'a> {
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
             new_keys: HashSet::new(),
+            nofollow_keys: HashSet::new(),
         }
     }
 
@@ -48,11 +52,31 @@ impl<'a> StepWriter<'a> {
             return Err(StoreError::Engine("an earlier commit failed; start again".into()));
         }
         let endings = self.still_queued(step.endings)?;
+        let mut found = Vec::with_capacity(step.found.len());
+        for item in step.found {
+            if self.memory.crawl(item.crawl, &self.store.keyspaces)?.is_some() {
+                found.push(item);
+            }
+        }
         let places = self.append_bodies(&endings)?;
         self.memory.broken = true;
-        self.find_new_keys(&endings)?;
+        let of_visits = endings.iter().map(|ending| (ending.visit.crawl, &ending.discoveries));
+        let of_files = found.iter().map(|found| (found.crawl, &found.discoveries));
+        self.find_new_keys(of_visits.chain(of_files))?;
         for (ending, place) in endings.into_iter().zip(places) {
             self.end(ending, place);
+        }
+        for found in found {
+            let trail = Trail::of_file(&found);
+            self.follow(found.discoveries, &trail, &found.scope);
+        }
+        for row in step.origins {
+            let Ok(url) = PageUrl::parse(&row.origin) else { continue };
+            let key = rows::origin_key(&url.host(), &row.origin);
+            self.batch.insert(&self.store.keyspaces.origins, key, encode(&row));
+        }
+        for (crawl, host, at) in step.errand_requests {
+            self.update_host(crawl, &host, |row| note_request(row, Some(at)));
         }
         for (crawl, active_ms) in step.active_ms {
             if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
@@ -98,19 +122,16 @@ impl<'a> StepWriter<'a> {
                 continue;
             }
             let place = QueuePlace { lane: Lane::Plain, order: 0, seq: self.next_seq() };
-            self.take_in(Visit {
-                crawl: crawl.no,
-                url: url.clone(),
-                key,
-                place,
-                depth: 0,
-                hops_outside: 0,
-                via: Via::Seed,
-                found_at: crawl.created_at,
-                referrer: None,
-                redirects: Vec::new(),
-                attempt: 1,
-            });
+            self.take_in(seed_visit(crawl, Purpose::Page, url, key, place));
+        }
+        for url in &crawl.sitemaps.urls {
+            let key = keyer.sitemap_key(url);
+            self.new_keys.insert((crawl.no, key));
+            if self.take_new(crawl.no, key) {
+                let place = QueuePlace { lane: Lane::Plain, order: 0, seq: self.next_seq() };
+                let purpose = Purpose::Sitemap { nesting: 0 };
+                self.take_in(seed_visit(crawl, purpose, url, key, place));
+            }
         }
     }
 
@@ -186,11 +207,16 @@ impl<'a> StepWriter<'a> {
     ///
     /// Decided for the whole step before any key is added: the table of recent keys forgets, and a
     /// key that another one pushed out in the middle of a step would look new again.
-    fn find_new_keys(&mut self, endings: &[Ending]) -> Result<(), StoreError> {
+    ///
+    /// A link that was only ever marked nofollow is known, and becomes new when another page leads
+    /// there without that mark.
+    fn find_new_keys<'d>(
+        &mut self,
+        found: impl Iterator<Item = (CrawlNo, &'d Vec<Discovery>)>,
+    ) -> Result<(), StoreError> {
         let mut asked = Vec::new();
-        for ending in endings {
-            let crawl = ending.visit.crawl;
-            for discovery in &ending.discoveries {
+        for (crawl, discoveries) in found {
+            for discovery in discoveries {
                 if !self.memory.recent.contains(crawl, discovery.key) {
                     asked.push((crawl, discovery.key));
                 }
@@ -199,11 +225,15 @@ impl<'a> StepWriter<'a> {
         asked.sort_unstable();
         asked.dedup();
         for (crawl, key) in asked {
-            let row = rows::url_key(crawl, key);
-            if self.store.keyspaces.urls.contains_key(row).map_err(engine_error)? {
-                self.memory.recent.add(crawl, key);
-            } else {
-                self.new_keys.insert((crawl, key));
+            let row = self.store.keyspaces.urls.get(rows::url_key(crawl, key));
+            match row.map_err(engine_error)? {
+                None => {
+                    self.new_keys.insert((crawl, key));
+                }
+                Some(row) if rows::is_nofollow(&row) => {
+                    self.nofollow_keys.insert((crawl, key));
+                }
+                Some(_) => self.memory.recent.add(crawl, key),
             }
         }
         Ok(())
@@ -233,7 +263,7 @@ impl<'a> StepWriter<'a> {
             row.queued -= u64::from(!is_retry);
             row.pages += u64::from(stored_page);
             row.errors += u64::from(is_error);
-            row.last_request_at = row.last_request_at.max(requested_at);
+            note_request(row, requested_at);
         });
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.visits += u64::from(!matches!(how, How::Skipped { .. }));
@@ -248,6 +278,10 @@ impl<'a> StepWriter<'a> {
                 *stats.statuses.entry(status).or_default() += 1;
                 self.settle(visit, UrlState::Redirected { status, to, at });
             }
+            How::Sitemap { entries, dropped, trouble } => {
+                self.crawl_memory(crawl).stats.sitemaps += 1;
+                self.settle(visit, UrlState::Sitemap { entries, dropped, trouble, at });
+            }
             How::Failed { reason, detail } => {
                 let stats = &mut self.crawl_memory(crawl).stats;
                 stats.failed += 1;
@@ -260,11 +294,7 @@ impl<'a> StepWriter<'a> {
                 self.settle(visit, UrlState::Skipped { reason, rule });
             }
         }
-        for discovery in discoveries {
-            if self.take_new(crawl, discovery.key) {
-                self.admit(discovery, &trail, &scope);
-            }
-        }
+        self.follow(discoveries, &trail, &scope);
     }
 
     fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {
@@ -280,6 +310,9 @@ impl<'a> StepWriter<'a> {
         stats.wire_bytes += record.wire_bytes;
         *stats.statuses.entry(record.status).or_default() += 1;
         *stats.depths.entry(record.depth).or_default() += 1;
+        if let Some(change) = record.change {
+            *stats.changes.entry(change).or_default() += 1;
+        }
         let keyspaces = &self.store.keyspaces;
         self.batch.insert(
             &keyspaces.urls,
@@ -295,7 +328,7 @@ impl<'a> StepWriter<'a> {
         self.enqueue(visit, Some(due), Some(reason));
     }
 
-    fn settle(&mut self, visit: Visit, state: UrlState) {
+    pub(crate) fn settle(&mut self, visit: Visit, state: UrlState) {
         let record = UrlRecord {
             url: visit.url.to_string(),
             depth: visit.depth,
@@ -303,13 +336,14 @@ impl<'a> StepWriter<'a> {
             found_at: visit.found_at,
             referrer: visit.referrer,
             redirects: visit.redirects,
+            lastmod: visit.lastmod,
             state,
         };
         self.put_url(visit.crawl, visit.key, &UrlRow::Settled(Box::new(record)));
     }
 
     /// Marks a new key as known. False if it is not new, or not any more.
-    fn take_new(&mut self, crawl: CrawlNo, key: UrlKey) -> bool {
+    pub(crate) fn take_new(&mut self, crawl: CrawlNo, key: UrlKey) -> bool {
         if !self.new_keys.remove(&(crawl, key)) {
             return false;
         }
@@ -319,70 +353,33 @@ impl<'a> StepWriter<'a> {
         true
     }
 
-    /// Judges a new link: to the queue, or kept with the reason why not.
-    fn admit(&mut self, discovery: Discovery, trail: &Trail, scope: &Scope) {
-        let Discovery { url, key, hot, via } = discovery;
-        let depth = trail.depth_of(via);
-        let verdict = match scope.judge(&url, depth, trail.hops_outside) {
-            Verdict::Admit => self.budget_verdict(trail.crawl, &url),
-            rejected => rejected,
-        };
-        let lane = if hot { Lane::Hot } else { Lane::Plain };
-        let visit = Visit {
-            crawl: trail.crawl,
-            place: QueuePlace { lane, order: u64::from(depth), seq: self.next_seq() },
-            hops_outside: trail.hops_outside + u8::from(scope.is_outside(&url)),
-            url,
-            key,
-            depth,
-            via,
-            found_at: trail.at,
-            referrer: trail.referrer_of(via),
-            redirects: trail.redirects_of(via),
-            attempt: 1,
-        };
-        match verdict {
-            Verdict::Admit => self.take_in(visit),
-            Verdict::Reject { reason, rule } => {
-                self.count_skip(visit.crawl, reason);
-                self.settle(visit, UrlState::Skipped { reason, rule });
-            }
+    /// Makes a URL new again that was known only from links marked nofollow, if this one is not.
+    pub(crate) fn revive(&mut self, crawl: CrawlNo, discovery: &Discovery) -> bool {
+        if discovery.nofollow || !self.nofollow_keys.remove(&(crawl, discovery.key)) {
+            return false;
         }
+        self.memory.recent.add(crawl, discovery.key);
+        self.touched_crawls.insert(crawl);
+        let stats = &mut self.crawl_memory(crawl).stats;
+        stats.skipped -= 1;
+        if let Some(count) = stats.skips.get_mut(&Reason::Nofollow) {
+            *count -= 1;
+        }
+        true
     }
 
-    /// A host or a site that has been given its share gets no more: what makes endless sites end.
-    fn budget_verdict(&mut self, crawl: CrawlNo, url: &PageUrl) -> Verdict {
-        let memory = self.crawl_memory(crawl);
-        let host_max = memory.limits.urls_per_host_max;
-        let site_max = memory.limits.urls_per_site_max;
-        let host = url.host();
-        let by_host = memory.hosts.get(&host).map_or(0, |row| row.admitted);
-        if by_host >= host_max {
-            let rule = format!("{host_max} URLs per host");
-            return Verdict::Reject { reason: Reason::HostBudget, rule };
-        }
-        let by_site = memory.admitted_by_site.get(&host.site()).copied().unwrap_or(0);
-        if by_site >= site_max {
-            let rule = format!("{site_max} URLs per site");
-            return Verdict::Reject { reason: Reason::SiteBudget, rule };
-        }
-        Verdict::Admit
+    /// A URL is known only from a link marked nofollow: the next link to it is looked at.
+    pub(crate) fn forget_recent(&mut self, crawl: CrawlNo, key: UrlKey) {
+        self.memory.recent.forget(crawl, key);
+        self.nofollow_keys.insert((crawl, key));
     }
 
-    /// A new URL joins the queue of its host.
-    fn take_in(&mut self, visit: Visit) {
-        let host = visit.url.host();
-        let memory = self.crawl_memory(visit.crawl);
-        memory.stats.queued += 1;
-        *memory.admitted_by_site.entry(host.site()).or_default() += 1;
-        self.update_host(visit.crawl, &host, |row| {
-            row.queued += 1;
-            row.admitted += 1;
-        });
-        self.enqueue(visit, None, None);
-    }
-
-    fn enqueue(&mut self, visit: Visit, due: Option<Timestamp>, last_failure: Option<Reason>) {
+    pub(crate) fn enqueue(
+        &mut self,
+        visit: Visit,
+        due: Option<Timestamp>,
+        last_failure: Option<Reason>,
+    ) {
         let row = QueueRow::of_visit(&visit, last_failure);
         let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
         self.batch.insert(&self.store.keyspaces.queue, key, encode(&row));
@@ -390,70 +387,66 @@ impl<'a> StepWriter<'a> {
         self.committed.queued.push(NewlyQueued { visit, due });
     }
 
-    fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {
+    pub(crate) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {
         self.batch.insert(&self.store.keyspaces.urls, rows::url_key(crawl, key), encode(row));
     }
 
-    fn count_skip(&mut self, crawl: CrawlNo, reason: Reason) {
+    pub(crate) fn count_skip(&mut self, crawl: CrawlNo, reason: Reason) {
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.skipped += 1;
         *stats.skips.entry(reason).or_default() += 1;
     }
 
-    fn update_host(&mut self, crawl: CrawlNo, host: &Host, change: impl FnOnce(&mut HostRow)) {
+    pub(crate) fn update_host(
+        &mut self,
+        crawl: CrawlNo,
+        host: &Host,
+        change: impl FnOnce(&mut HostRow),
+    ) {
         let Some(memory) = self.memory.by_crawl.get_mut(&crawl) else { return };
         let row = memory.hosts.entry(host.clone()).or_insert_with(|| HostRow::new(host.clone()));
         change(row);
         self.touched_hosts.insert((crawl, host.clone()));
     }
 
-    fn crawl_memory(&mut self, crawl: CrawlNo) -> &mut CrawlMemory {
+    pub(crate) fn crawl_memory(&mut self, crawl: CrawlNo) -> &mut CrawlMemory {
         self.memory.by_crawl.get_mut(&crawl).expect("loaded before the step began")
     }
 
-    fn next_seq(&mut self) -> u64 {
+    pub(crate) fn next_seq(&mut self) -> u64 {
         self.memory.seq += 1;
         self.memory.seq
     }
 }
 
-/// What a visit hands on to the links found on it.
-struct Trail {
-    crawl: CrawlNo,
-    at: Timestamp,
-    depth: u16,
-    hops_outside: u8,
-    url: String,
-    referrer: Option<String>,
-    redirects: Vec<String>,
+/// Counts a request to a host.
+fn note_request(row: &mut HostRow, at: Option<Timestamp>) {
+    if let Some(at) = at {
+        row.requests.note(at, row.last_request_at);
+        row.last_request_at = row.last_request_at.max(Some(at));
+    }
 }
 
-impl Trail {
-    fn of(visit: &Visit, at: Timestamp) -> Self {
-        Self {
-            crawl: visit.crawl,
-            at,
-            depth: visit.depth,
-            hops_outside: visit.hops_outside,
-            url: visit.url.to_string(),
-            referrer: visit.referrer.clone(),
-            redirects: visit.redirects.clone(),
-        }
-    }
-
-    /// A redirect leads to the same page at another address: it is no step away from the seed.
-    fn depth_of(&self, via: Via) -> u16 {
-        if via == Via::Redirect { self.depth } else { self.depth.saturating_add(1) }
-    }
-
-    fn referrer_of(&self, via: Via) -> Option<String> {
-        if via == Via::Redirect { self.referrer.clone() } else { Some(self.url.clone()) }
-    }
-
-    fn redirects_of(&self, via: Via) -> Vec<String> {
-        if via != Via::Redirect {
-            return Vec::new();
-        }
-        self.redirects.iter().chain([&self.url]).cloned().collect()
+fn seed_visit(
+    crawl: &Crawl,
+    purpose: Purpose,
+    url: &PageUrl,
+    key: UrlKey,
+    place: QueuePlace,
+) -> Visit {
+    Visit {
+        crawl: crawl.no,
+        purpose,
+        url: url.clone(),
+        key,
+        place,
+        depth: 0,
+        hops_outside: 0,
+        via: Via::Seed,
+        found_at: crawl.created_at,
+        referrer: None,
+        redirects: Vec::new(),
+        lastmod: None,
+        attempt: 1,
     }
 }

@@ -11,7 +11,7 @@ use telusur_store::StoreError;
 use crate::io_error;
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";

@@ -5,6 +5,7 @@
 //! tools can read as WARC; `telusur.lock` names the owner; `telusur.version` says whose directory
 //! it is. One process owns the directory; nothing here opens a socket.
 
+mod admit;
 mod commit;
 mod crawls;
 mod directory;
@@ -75,6 +76,8 @@ pub(crate) struct Keyspaces {
     queue: Keyspace,
     /// Crawl and sequence to [`telusur_model::PageRecord`].
     pages: Keyspace,
+    /// Host and origin to [`telusur_model::OriginRow`], for all crawls.
+    origins: Keyspace,
 }
 
 impl EmbeddedStore {
@@ -156,6 +159,7 @@ impl Keyspaces {
             urls: open("urls", MEMTABLE_BYTES)?,
             queue: open("queue", MEMTABLE_BYTES)?,
             pages: open("pages", MEMTABLE_BYTES)?,
+            origins: open("origins", SMALL_MEMTABLE_BYTES)?,
         })
     }
 }

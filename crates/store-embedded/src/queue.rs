@@ -1,6 +1,6 @@
 //! Queues and URLs, read.
 
-use telusur_model::{CrawlNo, HostRow, PageUrl};
+use telusur_model::{CrawlNo, Host, HostRow, OriginRow, PageUrl, UrlKey, UrlKeyer};
 use telusur_store::{
     Committed, FrontierStore, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
 };
@@ -49,33 +49,26 @@ impl FrontierStore for EmbeddedStore {
     }
 
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
-        let Some(row) = crawls::read_row(&self.keyspaces, crawl)? else { return Ok(None) };
-        let key = memory::keyer(&row.crawl, self.key_seed).key(url);
-        let bytes = self.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
-        let Some(bytes) = bytes else { return Ok(None) };
-        match decode(&bytes, "urls")? {
-            UrlRow::Settled(record) => Ok(Some(*record)),
-            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(|page| UrlRecord {
-                url: page.url.to_string(),
-                depth: page.depth,
-                via: page.via,
-                found_at: page.found_at,
-                referrer: page.referrer,
-                redirects: page.redirects,
-                state: UrlState::Page { seq },
-            })),
-            UrlRow::Queued { place } => {
-                let key = rows::queue_key(crawl, &url.host(), place);
-                let bytes = self.keyspaces.queue.get(key).map_err(engine_error)?;
-                // The row may have left the queue between the two reads: then the answer is newer.
-                match bytes {
-                    Some(bytes) => {
-                        Ok(Some(decode::<QueueRow>(&bytes, "queue")?.into_record(place)))
-                    }
-                    None => self.url(crawl, url),
-                }
-            }
-        }
+        self.url_record(crawl, url, UrlKeyer::key)
+    }
+
+    fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
+        self.url_record(crawl, url, UrlKeyer::sitemap_key)
+    }
+
+    fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {
+        let Ok(url) = PageUrl::parse(origin) else { return Ok(None) };
+        let key = rows::origin_key(&url.host(), origin);
+        let bytes = self.keyspaces.origins.get(key).map_err(engine_error)?;
+        bytes.map(|bytes| decode(&bytes, "origins")).transpose()
+    }
+
+    fn origins_of(&self, host: &Host) -> Result<Vec<OriginRow>, StoreError> {
+        self.keyspaces
+            .origins
+            .prefix(rows::origin_key(host, ""))
+            .map(|row| decode(&row.value().map_err(engine_error)?, "origins"))
+            .collect()
     }
 
     fn settled_urls(
@@ -92,5 +85,43 @@ impl FrontierStore for EmbeddedStore {
             }
         }
         Ok(())
+    }
+}
+
+impl EmbeddedStore {
+    fn url_record(
+        &self,
+        crawl: CrawlNo,
+        url: &PageUrl,
+        key_of: fn(&UrlKeyer, &PageUrl) -> UrlKey,
+    ) -> Result<Option<UrlRecord>, StoreError> {
+        let Some(row) = crawls::read_row(&self.keyspaces, crawl)? else { return Ok(None) };
+        let key = key_of(&memory::keyer(&row.crawl, self.key_seed), url);
+        let bytes = self.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
+        let Some(bytes) = bytes else { return Ok(None) };
+        match decode(&bytes, "urls")? {
+            UrlRow::Settled(record) => Ok(Some(*record)),
+            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(|page| UrlRecord {
+                url: page.url.to_string(),
+                depth: page.depth,
+                via: page.via,
+                found_at: page.found_at,
+                referrer: page.referrer,
+                redirects: page.redirects,
+                lastmod: page.lastmod,
+                state: UrlState::Page { seq },
+            })),
+            UrlRow::Queued { place } => {
+                let key = rows::queue_key(crawl, &url.host(), place);
+                let bytes = self.keyspaces.queue.get(key).map_err(engine_error)?;
+                // The row may have left the queue between the two reads: then the answer is newer.
+                match bytes {
+                    Some(bytes) => {
+                        Ok(Some(decode::<QueueRow>(&bytes, "queue")?.into_record(place)))
+                    }
+                    None => self.url_record(crawl, url, key_of),
+                }
+            }
+        }
     }
 }

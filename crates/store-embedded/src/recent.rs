@@ -33,6 +33,16 @@ impl RecentKeys {
         }
     }
 
+    /// Forgets one key: the store must be asked about it.
+    pub(crate) fn forget(&mut self, crawl: CrawlNo, key: UrlKey) {
+        let mark = mark(crawl, key);
+        for place in &mut self.buckets[bucket(mark)] {
+            if *place == mark {
+                *place = 0;
+            }
+        }
+    }
+
     /// Forgets everything: for when keys leave the store.
     pub(crate) fn clear(&mut self) {
         self.buckets.fill([0; WAYS]);

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    CrawlNo, Host, Lane, PageUrl, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
+    CrawlNo, Host, Lane, PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{NewlyQueued, StoreError, UrlRecord, UrlState};
 
@@ -38,6 +38,11 @@ pub(crate) fn host_key(crawl: CrawlNo, host: &Host) -> Vec<u8> {
     [crawl_key(crawl).as_slice(), host.as_str().as_bytes()].concat()
 }
 
+/// Host, a zero byte, origin: the origins of a host lie together.
+pub(crate) fn origin_key(host: &Host, origin: &str) -> Vec<u8> {
+    [host.as_str().as_bytes(), b"\0", origin.as_bytes()].concat()
+}
+
 /// Crawl, host, a zero byte (no host name holds one), lane, order, sequence.
 pub(crate) fn queue_key(crawl: CrawlNo, host: &Host, place: QueuePlace) -> Vec<u8> {
     let mut bytes = queue_lane_key(crawl, host, lane_byte(place.lane));
@@ -59,6 +64,7 @@ pub(crate) fn lane_byte(lane: Lane) -> u8 {
         Lane::Hot => 0,
         Lane::Plain => 1,
         Lane::Later => 2,
+        Lane::Errand => unreachable!("errands are made by the engine and never queued here"),
     }
 }
 
@@ -66,7 +72,8 @@ pub(crate) fn lane_byte(lane: Lane) -> u8 {
 pub(crate) fn place_of(key: &[u8]) -> Option<QueuePlace> {
     let (head, seq) = key.split_last_chunk::<8>()?;
     let (head, order) = head.split_last_chunk::<8>()?;
-    let lane = Lane::ALL.into_iter().find(|lane| lane_byte(*lane) == *head.last().unwrap_or(&9))?;
+    let lane =
+        Lane::STORED.into_iter().find(|lane| lane_byte(*lane) == *head.last().unwrap_or(&9))?;
     Some(QueuePlace { lane, order: u64::from_be_bytes(*order), seq: u64::from_be_bytes(*seq) })
 }
 
@@ -79,6 +86,7 @@ pub(crate) fn host_of_queue_key(key: &[u8]) -> Option<Host> {
 /// A URL that waits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct QueueRow {
+    pub(crate) purpose: Purpose,
     pub(crate) url: PageUrl,
     pub(crate) key: UrlKey,
     pub(crate) depth: u16,
@@ -87,6 +95,7 @@ pub(crate) struct QueueRow {
     pub(crate) found_at: Timestamp,
     pub(crate) referrer: Option<String>,
     pub(crate) redirects: Vec<String>,
+    pub(crate) lastmod: Option<Timestamp>,
     pub(crate) attempt: u8,
     pub(crate) last_failure: Option<Reason>,
 }
@@ -94,6 +103,7 @@ pub(crate) struct QueueRow {
 impl QueueRow {
     pub(crate) fn of_visit(visit: &Visit, last_failure: Option<Reason>) -> Self {
         Self {
+            purpose: visit.purpose,
             url: visit.url.clone(),
             key: visit.key,
             depth: visit.depth,
@@ -102,6 +112,7 @@ impl QueueRow {
             found_at: visit.found_at,
             referrer: visit.referrer.clone(),
             redirects: visit.redirects.clone(),
+            lastmod: visit.lastmod,
             attempt: visit.attempt,
             last_failure,
         }
@@ -111,6 +122,7 @@ impl QueueRow {
         let due = (place.lane == Lane::Later).then_some(Timestamp(place.order));
         let visit = Visit {
             crawl,
+            purpose: self.purpose,
             url: self.url,
             key: self.key,
             place,
@@ -120,6 +132,7 @@ impl QueueRow {
             found_at: self.found_at,
             referrer: self.referrer,
             redirects: self.redirects,
+            lastmod: self.lastmod,
             attempt: self.attempt,
         };
         NewlyQueued { visit, due }
@@ -133,6 +146,7 @@ impl QueueRow {
             found_at: self.found_at,
             referrer: self.referrer,
             redirects: self.redirects,
+            lastmod: self.lastmod,
             state: UrlState::Queued {
                 place,
                 attempt: self.attempt,
@@ -149,6 +163,18 @@ pub(crate) enum UrlRow {
     Queued { place: QueuePlace },
     Page { seq: u64 },
     Settled(Box<UrlRecord>),
+}
+
+/// Whether a row of the seen-set says that every link to its URL was marked nofollow.
+pub(crate) fn is_nofollow(row: &[u8]) -> bool {
+    // The many rows, of queued URLs and pages, are told apart by their first byte.
+    const SETTLED: u8 = 2;
+    row.first() == Some(&SETTLED)
+        && matches!(
+            postcard::from_bytes(row),
+            Ok(UrlRow::Settled(record))
+                if matches!(record.state, UrlState::Skipped { reason: Reason::Nofollow, .. })
+        )
 }
 
 pub(crate) fn encode<T: Serialize>(row: &T) -> Vec<u8> {

@@ -8,7 +8,7 @@ use telusur_store::{
 };
 
 use crate::rows::{self, QueueRow, UrlRow, decode};
-use crate::{EmbeddedStore, engine_error, memory};
+use crate::{EmbeddedStore, admit, engine_error, memory};
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -91,6 +91,7 @@ impl Checks {
                     counted.page_of_key.insert(key, seq);
                 }
                 UrlRow::Settled(record) => match record.state {
+                    UrlState::Sitemap { .. } => stats.sitemaps += 1,
                     UrlState::Redirected { .. } => stats.redirected += 1,
                     UrlState::Failed { .. } => stats.failed += 1,
                     UrlState::Skipped { .. } => stats.skipped += 1,
@@ -164,8 +165,7 @@ impl Checks {
         links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
         let crawl = &record.crawl;
-        let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
-            .map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let scope = Scope::of(crawl).map_err(|error| StoreError::Damaged(error.to_string()))?;
         let mut seq = 0;
         let mut keys = HashSet::new();
         let mut requests: HashMap<Host, Vec<Timestamp>> = HashMap::new();
@@ -238,7 +238,8 @@ impl Checks {
         for link in links {
             let url = scope.treat_query(link);
             let row = rows::url_key(crawl.no, keyer.key(&url));
-            let is_known = store.keyspaces.urls.contains_key(row).map_err(engine_error)?;
+            let is_known = store.keyspaces.urls.contains_key(row).map_err(engine_error)?
+                || admit::is_beyond_count(store, crawl.no, &url.host())?;
             let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
             self.known_links.look(is_known, what);
         }
@@ -270,6 +271,7 @@ impl Checks {
             ("discovered", stored.discovered, told.discovered),
             ("queued", stored.queued, told.queued),
             ("pages", stored.pages, told.pages),
+            ("sitemaps", stored.sitemaps, told.sitemaps),
             ("redirected", stored.redirected, told.redirected),
             ("failed", stored.failed, told.failed),
             ("skipped", stored.skipped, told.skipped),
@@ -278,7 +280,8 @@ impl Checks {
             self.counters
                 .look(stored == told, || format!("{no}: {name} says {told}, {stored} are stored"));
         }
-        let sum = told.queued + told.pages + told.redirected + told.failed + told.skipped;
+        let unasked = told.queued + told.skipped;
+        let sum = unasked + told.pages + told.sitemaps + told.redirected + told.failed;
         self.counters.look(sum == told.discovered, || {
             format!("{no}: the states add up to {sum}, {} URLs were discovered", told.discovered)
         });

@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, FetchRules, FinishReason, Keep, Lane,
-    Limits, PageRecord, PageUrl, ParsedPage, Politeness, RawPage, Reason, Scope, ScopeRules, Seeds,
-    Timestamp, UrlKeyer, Via, Visit,
+    Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness, Purpose, RawPage,
+    Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp, UrlKeyer, Via, Visit,
 };
 
-use crate::{CrawlRecord, Ending, How, NewCrawl, PageToStore, QueueAsk, Step, Store, UrlState};
+use crate::{
+    CrawlRecord, Ending, Found, How, NewCrawl, PageToStore, QueueAsk, Step, Store, UrlState,
+};
 
 /// An open store, and how to open it again after it was dropped.
 pub trait Bench {
@@ -25,7 +27,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 13] = [
+    let checks: [Promise; 16] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -36,6 +38,9 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("an ending counts once", counts_an_ending_once),
         ("a failed visit waits in the lane Later", retries_later),
         ("budgets end endless hosts", ends_endless_hosts),
+        ("a link marked nofollow waits for one that is not", follows_unmarked_links),
+        ("a sitemap is a URL of its own and brings its entries", reads_sitemaps),
+        ("what is known of an origin is kept for all crawls", keeps_origins),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
@@ -110,11 +115,9 @@ fn tells_like_keys_apart(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/", "http://b.test/"]);
     let alike = |numbers: std::ops::Range<u128>| {
-        numbers.map(|number| Discovery {
-            url: url(&format!("http://a.test/{number}")),
-            key: telusur_model::UrlKey(number << 64),
-            hot: false,
-            via: Via::Link,
+        numbers.map(|number| {
+            let key = telusur_model::UrlKey(number << 64);
+            Discovery::page(url(&format!("http://a.test/{number}")), key, Via::Link)
         })
     };
     let visit = first(&*store, &record, "a.test");
@@ -221,6 +224,98 @@ fn ends_endless_hosts(bench: &dyn Bench) {
     assert_verified(&*store);
 }
 
+fn follows_unmarked_links(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://b.test/"]);
+    let no = record.crawl.no;
+    let target = url("http://a.test/x");
+    let mut marked = {
+        let visit = first(&*store, &record, "a.test");
+        step(&*store, &record, visit, 200, &["http://a.test/x"])
+    };
+    marked.endings[0].discoveries[0].nofollow = true;
+    let stats = store.commit(marked).unwrap().stats.remove(0).1;
+    assert_eq!((stats.queued, stats.skipped, stats.skips[&Reason::Nofollow]), (1, 1, 1));
+    let known = store.url(no, &target).unwrap().unwrap();
+    assert!(matches!(known.state, UrlState::Skipped { reason: Reason::Nofollow, .. }));
+    let visit = first(&*store, &record, "b.test");
+    let plain = step(&*store, &record, visit, 200, &["http://a.test/x", "http://a.test/x"]);
+    let committed = store.commit(plain).unwrap();
+    assert_eq!(committed.queued.len(), 1);
+    let stats = &committed.stats[0].1;
+    assert_eq!((stats.queued, stats.skipped, stats.discovered), (1, 0, 3));
+    assert!(matches!(store.url(no, &target).unwrap().unwrap().state, UrlState::Queued { .. }));
+    assert_verified(&*store);
+}
+
+fn reads_sitemaps(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let crawl = &record.crawl;
+    let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
+    let file = url("http://a.test/sitemap.xml");
+    let scope = Arc::new(Scope::of(crawl).unwrap());
+    let sitemap = Discovery {
+        purpose: Purpose::Sitemap { nesting: 0 },
+        ..Discovery::page(file.clone(), keyer.sitemap_key(&file), Via::Sitemap)
+    };
+    let found = Found {
+        crawl: crawl.no,
+        on: "http://a.test/robots.txt".into(),
+        at: Timestamp(1_500),
+        discoveries: vec![sitemap.clone(), sitemap],
+        scope: Arc::clone(&scope),
+    };
+    let committed = store.commit(Step { found: vec![found], ..Default::default() }).unwrap();
+    assert_eq!(committed.queued.len(), 1);
+    let visit = committed.queued[0].visit.clone();
+    assert_eq!((visit.purpose, visit.depth), (Purpose::Sitemap { nesting: 0 }, 0));
+    // A page with the address of the sitemap is another thing.
+    assert!(store.url(crawl.no, &file).unwrap().is_none());
+    let page = url("http://a.test/listed");
+    let entry = Discovery {
+        lastmod: Some(Timestamp(77)),
+        ..Discovery::page(page.clone(), keyer.key(&page), Via::Sitemap)
+    };
+    let ending = Ending {
+        visit,
+        how: How::Sitemap { entries: 1, dropped: 0, trouble: None },
+        at: Timestamp(2_000),
+        requested_at: Some(Timestamp(1_999)),
+        discoveries: vec![entry],
+        scope,
+        other_schemes: 0,
+    };
+    let committed = store.commit(Step { endings: vec![ending], ..Default::default() }).unwrap();
+    let stats = &committed.stats[0].1;
+    assert_eq!((stats.sitemaps, stats.queued, stats.discovered, stats.pages), (1, 2, 3, 0));
+    let listed = store.url(crawl.no, &page).unwrap().unwrap();
+    assert_eq!((listed.depth, listed.lastmod), (1, Some(Timestamp(77))));
+    assert_eq!(listed.referrer.as_deref(), Some(file.as_str()));
+    let read = store.sitemap(crawl.no, &file).unwrap().unwrap();
+    assert!(matches!(read.state, UrlState::Sitemap { entries: 1, .. }));
+    assert_verified(&*store);
+}
+
+fn keeps_origins(bench: &dyn Bench) {
+    let row = |origin: &str| OriginRow {
+        origin: origin.into(),
+        asked_at: Timestamp(5),
+        redirects: Vec::new(),
+        robots: RobotsAnswer::Text { text: b"User-agent: *\nDisallow: /\xff".to_vec() },
+        not_found: Some(NotFoundLook::Soft { fingerprint: 7 }),
+    };
+    {
+        let store = bench.open();
+        let origins = vec![row("http://a.test"), row("https://a.test:8443"), row("http://b.test")];
+        store.commit(Step { origins, ..Default::default() }).unwrap();
+    }
+    let store = bench.open();
+    assert_eq!(store.origin("http://a.test").unwrap(), Some(row("http://a.test")));
+    assert_eq!(store.origin("http://c.test").unwrap(), None);
+    assert_eq!(store.origins_of(&telusur_model::Host::new("a.test")).unwrap().len(), 2);
+}
+
 fn survives_reopening(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/"]);
@@ -308,6 +403,8 @@ fn crawl(seeds: &[&str]) -> Crawl {
         keep: Keep::Html,
         topic: Vec::new(),
         keep_tracking: false,
+        sitemaps: SitemapRules::default(),
+        recrawl_of: None,
     }
 }
 
@@ -384,18 +481,17 @@ fn step(
         digest: Digest(*blake3::hash(BODY).as_bytes()),
         etag: None,
         last_modified: None,
+        lastmod: visit.lastmod,
+        directives: Default::default(),
+        soft_404: false,
+        change: None,
         link_count: u32::try_from(links.len()).unwrap(),
         body: None,
         parsed: None,
     };
     let discoveries = links
         .iter()
-        .map(|link| Discovery {
-            url: url(link),
-            key: keyer.key(&url(link)),
-            hot: false,
-            via: Via::Link,
-        })
+        .map(|link| Discovery::page(url(link), keyer.key(&url(link)), Via::Link))
         .collect();
     let ending = Ending {
         visit,
@@ -403,7 +499,7 @@ fn step(
         at: Timestamp(2_000),
         requested_at: None,
         discoveries,
-        scope: Arc::new(Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits).unwrap()),
+        scope: Arc::new(Scope::of(crawl).unwrap()),
         other_schemes: 0,
     };
     Step { endings: vec![ending], ..Default::default() }

@@ -10,11 +10,11 @@ mod url_record;
 mod verify;
 
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, PageRecord, PageUrl,
+    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, OriginRow, PageRecord, PageUrl,
     ParsedPage, QueuePlace, RawPage, Timestamp,
 };
 
-pub use crate::step::{Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step};
+pub use crate::step::{Committed, Ending, Found, Gone, How, NewlyQueued, PageToStore, Step};
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify::{Check, VerifyReport};
 
@@ -60,8 +60,14 @@ pub trait FrontierStore: Send + Sync {
     /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
     /// at them.
     fn commit(&self, step: Step) -> Result<Committed, StoreError>;
-    /// Everything known about one URL.
+    /// Everything known about one URL as a page.
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
+    /// Everything known about one URL as a sitemap.
+    fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
+    /// What is known about an origin, whichever crawl learned it.
+    fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError>;
+    /// The origins of a host that something is known about.
+    fn origins_of(&self, host: &Host) -> Result<Vec<OriginRow>, StoreError>;
     /// Calls `each` with every URL of a crawl that is not a page and not queued, until it returns
     /// false.
     fn settled_urls(

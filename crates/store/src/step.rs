@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use telusur_model::{
-    CrawlNo, CrawlStats, Discovery, Host, PageRecord, QueuePlace, Reason, Scope, Timestamp, Visit,
+    CrawlNo, CrawlStats, Discovery, Host, OriginRow, PageRecord, QueuePlace, Reason, Scope,
+    Timestamp, Visit,
 };
 
 use crate::Packed;
@@ -17,6 +18,39 @@ pub struct Step {
     pub active_ms: Vec<(CrawlNo, u64)>,
     /// Delays that were learned for hosts; `None` is the crawl's own.
     pub host_delays: Vec<(CrawlNo, Host, Option<u64>)>,
+    /// What no visit of the crawl found: the sitemaps that robots.txt names.
+    pub found: Vec<Found>,
+    /// What was learned about origins.
+    pub origins: Vec<OriginRow>,
+    /// Requests that belong to no URL of a crawl: those for robots.txt.
+    pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
+}
+
+impl Step {
+    /// Whether there is nothing to commit.
+    pub fn is_empty(&self) -> bool {
+        self.endings.is_empty()
+            && self.active_ms.is_empty()
+            && self.host_delays.is_empty()
+            && self.found.is_empty()
+            && self.origins.is_empty()
+            && self.errand_requests.is_empty()
+    }
+}
+
+/// Links that were found in a file that is no page of the crawl.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The crawl that takes them in.
+    pub crawl: CrawlNo,
+    /// Where they were found.
+    pub on: String,
+    /// When.
+    pub at: Timestamp,
+    /// The links.
+    pub discoveries: Vec<Discovery>,
+    /// What judges those of them that are new.
+    pub scope: Arc<Scope>,
 }
 
 /// How one visit ended, and what was found on the way.
@@ -43,6 +77,15 @@ pub struct Ending {
 pub enum How {
     /// The server answered.
     Page(Box<PageToStore>),
+    /// A sitemap was read, or is none; its entries are among the discoveries.
+    Sitemap {
+        /// Entries that are followed up.
+        entries: u32,
+        /// Entries that were left out.
+        dropped: u64,
+        /// Why it was not read, or not to its end.
+        trouble: Option<String>,
+    },
     /// The server sent us elsewhere; the target is among the discoveries.
     Redirected {
         /// The redirecting status.

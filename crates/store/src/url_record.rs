@@ -18,6 +18,8 @@ pub struct UrlRecord {
     pub referrer: Option<String>,
     /// The URLs that redirected here, first to last.
     pub redirects: Vec<String>,
+    /// When the page was changed, as a sitemap says.
+    pub lastmod: Option<Timestamp>,
     /// What has become of it.
     pub state: UrlState,
 }
@@ -39,6 +41,17 @@ pub enum UrlState {
     Page {
         /// The page's place in the crawl's order.
         seq: u64,
+    },
+    /// It is a sitemap.
+    Sitemap {
+        /// Entries that were followed up.
+        entries: u32,
+        /// Entries that were left out.
+        dropped: u64,
+        /// Why it was not read, or not to its end.
+        trouble: Option<String>,
+        /// When it was asked for.
+        at: Timestamp,
     },
     /// It redirects.
     Redirected {

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use telusur_model::{
-    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeKind,
-    ScopeRules, Seeds, Timestamp,
+    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, RobotsRules,
+    ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 
 use crate::settings::{FailOn, Key, Settings, Value};
@@ -33,11 +33,29 @@ pub struct CrawlRequest {
     pub topic: Vec<String>,
     /// Whether tracking parameters make two URLs different pages.
     pub keep_tracking: bool,
+    /// Which sitemaps are read.
+    pub sitemaps: SitemapRules,
+}
+
+/// Where a crawl starts.
+#[derive(Clone, Debug, Default)]
+pub struct Start {
+    /// Pages.
+    pub pages: Vec<PageUrl>,
+    /// Sitemaps, feeds and lists.
+    pub sitemaps: Vec<PageUrl>,
+}
+
+impl From<Vec<PageUrl>> for Start {
+    fn from(pages: Vec<PageUrl>) -> Self {
+        Self { pages, sitemaps: Vec::new() }
+    }
 }
 
 impl CrawlRequest {
     /// The request that these settings describe.
-    pub fn new(settings: &Settings, seeds: Vec<PageUrl>, name: Option<String>) -> Self {
+    pub fn new(settings: &Settings, start: impl Into<Start>, name: Option<String>) -> Self {
+        let Start { pages: seeds, sitemaps } = start.into();
         Self {
             name,
             seeds: Seeds::Links(seeds),
@@ -48,6 +66,7 @@ impl CrawlRequest {
             keep: keep(settings.word(Key::Keep)),
             topic: settings.list(Key::Topic).iter().map(|word| word.to_lowercase()).collect(),
             keep_tracking: settings.switch(Key::KeepTracking),
+            sitemaps: SitemapRules { discover: settings.switch(Key::ReadSitemaps), urls: sitemaps },
         }
     }
 }
@@ -68,6 +87,8 @@ impl CrawlRequest {
             keep: self.keep,
             topic: self.topic,
             keep_tracking: self.keep_tracking,
+            sitemaps: self.sitemaps,
+            recrawl_of: None,
         }
     }
 }
@@ -98,11 +119,23 @@ fn politeness(settings: &Settings) -> Politeness {
         delay_ms: settings.duration_ms(Key::Delay),
         per_host: settings.small_count(Key::PerHost),
         workers: workers.unwrap_or(WORKERS_AUTO),
+        // A number that the user gave is meant: not even silent servers add to it.
+        silent_max: if workers.is_some() { 0 } else { Politeness::default().silent_max },
         rate_per_second: (*rate > 0.0).then_some(*rate),
         adaptive: settings.switch(Key::Adaptive),
         fairness: fairness(settings.word(Key::Fairness)),
         attempts_max: retries + 1,
-        ..Politeness::default()
+        crawl_delay_max_ms: settings.duration_ms(Key::CrawlDelayMax),
+        robots: robots_rules(settings),
+        obey_rel_nofollow: settings.switch(Key::Nofollow),
+    }
+}
+
+fn robots_rules(settings: &Settings) -> RobotsRules {
+    match (settings.switch(Key::Robots), settings.word(Key::RobotsUnreachable)) {
+        (false, _) => RobotsRules::Ignore,
+        (true, "allow") => RobotsRules::UnreachableAllows,
+        (true, _) => RobotsRules::Obey,
     }
 }
 
@@ -177,7 +210,8 @@ mod tests {
     fn request(variables: &[(&str, &str)]) -> CrawlRequest {
         let environment = Environment::of(variables);
         let settings = resolve(&Sources { environment, ..Sources::default() }).unwrap().settings;
-        CrawlRequest::new(&settings, vec![PageUrl::parse("http://a.org/").unwrap()], None)
+        let pages = vec![PageUrl::parse("http://a.org/").unwrap()];
+        CrawlRequest::new(&settings, pages, None)
     }
 
     #[test]
@@ -216,6 +250,10 @@ mod tests {
             ("TELUSUR_MANNERS__RATE", "30/m"),
             ("TELUSUR_MANNERS__ADAPTIVE", "no"),
             ("TELUSUR_MANNERS__FAIRNESS", "weighted"),
+            ("TELUSUR_MANNERS__ROBOTS_UNREACHABLE", "allow"),
+            ("TELUSUR_MANNERS__CRAWL_DELAY_MAX", "5s"),
+            ("TELUSUR_MANNERS__NOFOLLOW", "yes"),
+            ("TELUSUR_START__READ_SITEMAPS", "no"),
             ("TELUSUR_FETCH__TIMEOUT", "5s"),
             ("TELUSUR_FETCH__RETRIES", "0"),
             ("TELUSUR_FETCH__MAX_REDIRECTS", "2"),
@@ -258,7 +296,10 @@ mod tests {
                 adaptive: false,
                 fairness: Fairness::Weighted,
                 attempts_max: 1,
-                ..Politeness::default()
+                crawl_delay_max_ms: 5_000,
+                robots: RobotsRules::UnreachableAllows,
+                obey_rel_nofollow: true,
+                silent_max: 0,
             }
         );
         assert_eq!(
@@ -274,5 +315,6 @@ mod tests {
         assert_eq!(request.keep, Keep::Raw);
         assert_eq!(request.topic, ["kopi", "batik"]);
         assert!(request.keep_tracking);
+        assert!(!request.sitemaps.discover);
     }
 }

@@ -130,7 +130,8 @@ impl Foreground {
 fn is_over(state: CrawlState) -> bool {
     match state {
         CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
-        CrawlState::Paused { why: PauseReason::DiskFull } | CrawlState::Finished { .. } => true,
+        CrawlState::Paused { why: PauseReason::DiskFull | PauseReason::NoNetwork }
+        | CrawlState::Finished { .. } => true,
     }
 }
 

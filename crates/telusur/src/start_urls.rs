@@ -29,7 +29,8 @@ pub struct StartUrls<'a> {
     assume_https: bool,
     keyer: UrlKeyer,
     seen: HashSet<UrlKey>,
-    urls: Vec<PageUrl>,
+    /// The URLs so far.
+    pub urls: Vec<PageUrl>,
 }
 
 impl<'a> StartUrls<'a> {
@@ -112,7 +113,8 @@ impl<'a> StartUrls<'a> {
         Ok(())
     }
 
-    fn read(&self, text: &str) -> Result<PageUrl, Message> {
+    /// Reads one URL and checks that it may be asked.
+    pub fn read(&self, text: &str) -> Result<PageUrl, Message> {
         let url = PageUrl::parse(text).map_err(|error| match with_https(text) {
             Some(completed) => {
                 Message::new(Code::NoScheme, format!("\"{}\" has no scheme", shown(text)))

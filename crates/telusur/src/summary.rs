@@ -175,6 +175,7 @@ mod tests {
     fn progress(state: CrawlState) -> Progress {
         let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };
         Progress {
+            suspects_network: false,
             crawl: CrawlNo(7),
             state,
             stats: CrawlStats {

@@ -161,8 +161,7 @@ impl Desk {
         }
         let mut crawl = record.crawl;
         crawl.scope.exclude.push(pattern.to_owned());
-        Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
-            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        Scope::of(&crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
         Ok(self.store.change(&crawl)?)
     }
 
@@ -219,8 +218,8 @@ impl Desk {
     /// Start URLs that redirect out of the scope: an empty crawl must say why it is empty.
     fn moved_seeds(&self, record: &CrawlRecord) -> Result<Vec<(String, String)>, RequestError> {
         let crawl = &record.crawl;
-        let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
-            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        let scope =
+            Scope::of(crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
         let mut moved = Vec::new();
         for seed in crawl.seeds.urls() {
             let Some(known) = self.store.url(crawl.no, seed)? else { continue };

@@ -66,8 +66,7 @@ pub(super) fn explain(
 }
 
 fn judge(crawl: &Crawl, url: &PageUrl, depth: u16) -> Result<Judged, RequestError> {
-    let scope = Scope::new(&crawl.scope, crawl.seeds.urls(), &crawl.limits)
-        .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+    let scope = Scope::of(crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
     Ok(match scope.judge(url, depth, 0) {
         Verdict::Admit => Judged {
             admitted: true,

@@ -7,7 +7,7 @@ use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::Fetch;
 use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Keep, Limits, PageUrl, Politeness,
-    Progress, ScopeKind, ScopeRules, Seeds, Timestamp,
+    Progress, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, UrlRecord};
 use telusur_store_embedded::EmbeddedStore;
@@ -96,7 +96,12 @@ pub(crate) fn crawl(seeds: Vec<PageUrl>) -> Crawl {
         created_at: Timestamp(1_000),
         seeds: Seeds::Links(seeds),
         scope: ScopeRules { kind: ScopeKind::Any, ..Default::default() },
-        politeness: Politeness { delay_ms: 0, workers: 16, ..Default::default() },
+        politeness: Politeness {
+            delay_ms: 0,
+            workers: 16,
+            robots: RobotsRules::Ignore,
+            ..Default::default()
+        },
         limits: Limits {
             urls_per_host_max: u64::MAX,
             urls_per_site_max: u64::MAX,
@@ -106,6 +111,8 @@ pub(crate) fn crawl(seeds: Vec<PageUrl>) -> Crawl {
         keep: Keep::Html,
         topic: Vec::new(),
         keep_tracking: false,
+        sitemaps: SitemapRules { discover: false, urls: Vec::new() },
+        recrawl_of: None,
     }
 }
 

@@ -12,6 +12,7 @@
 //! - 2.2.2: the octets of the rule must match. That `Allow: /a/index.html` allows `/a/` too is an
 //!   extension of Google's, and would let us ask for what the file forbids.
 
+mod directives;
 mod groups;
 mod lines;
 mod pattern;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use telusur_model::PageUrl;
 use url::Position;
 
+pub use self::directives::directives;
 use self::groups::Groups;
 use self::pattern::{NormalPath, Pattern};
 
@@ -31,6 +33,18 @@ pub const BYTES_MAX: usize = 500 * 1024;
 
 /// `Sitemap` lines that are kept. Sites with more of them put them into an index file.
 pub const SITEMAPS_MAX: usize = 100;
+
+/// The name by which robots.txt files speak to a crawler with this user agent: its first product,
+/// or the one that a `Mozilla/5.0 (compatible; Name/1.0)` says it is.
+pub fn product_token(user_agent: &str) -> &str {
+    let named = user_agent.split_once("compatible;").map_or(user_agent, |(_, rest)| rest);
+    let named = named.trim_start();
+    let end = named.find(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '_'));
+    match &named[..end.unwrap_or(named.len())] {
+        "" => "*",
+        token => token,
+    }
+}
 
 /// What one robots.txt says to one crawler. The default has no rules and allows everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +129,13 @@ impl Rules {
     /// How many `Allow` and `Disallow` lines concern us.
     pub fn rules_count(&self) -> usize {
         self.rules.len()
+    }
+
+    /// The `Allow` and `Disallow` lines that concern us, in the order of the file.
+    pub fn in_file_order(&self) -> Vec<&Rule> {
+        let mut rules: Vec<&Rule> = self.rules.iter().collect();
+        rules.sort_by_key(|rule| rule.line);
+        rules
     }
 }
 

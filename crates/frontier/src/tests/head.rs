@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use telusur_model::{CrawlNo, Lane, QueuePlace, Timestamp, UrlKey, Via, Visit};
+use telusur_model::{CrawlNo, Lane, Purpose, QueuePlace, Timestamp, UrlKey, Via, Visit};
 
 use super::sim::url;
 use crate::head::{Head, Waiting};
@@ -14,6 +14,7 @@ fn place(seq: u64) -> QueuePlace {
 fn waiting(seq: u64) -> Waiting {
     let visit = Visit {
         crawl: CrawlNo(1),
+        purpose: Purpose::Page,
         url: url("a.com", seq),
         key: UrlKey(0),
         place: place(seq),
@@ -23,6 +24,7 @@ fn waiting(seq: u64) -> Waiting {
         found_at: Timestamp(0),
         referrer: None,
         redirects: Vec::new(),
+        lastmod: None,
         attempt: 1,
     };
     Waiting { visit, due: None }

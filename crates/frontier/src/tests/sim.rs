@@ -7,11 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, PageUrl, Politeness,
-    QueuePlace, RawPage, Reason, Retry, Timestamp, UrlKeyer, Via, Visit,
+    CrawlNo, Door, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, PageUrl, Politeness,
+    Purpose, QueuePlace, RawPage, Reason, Retry, Timestamp, UrlKeyer, Via, Visit,
 };
 
-use crate::{CrawlStart, Disposition, Frontier, HostStart, Next, Region};
+use crate::{CrawlStart, Disposition, Frontier, HostStart, Next, Region, RobotsKnown};
+
+/// How long the rules of an origin are known.
+const ROBOTS_MS: u64 = 24 * 3_600_000;
 
 /// Marsaglia's xorshift: small, and the same everywhere.
 #[derive(Clone, Debug)]
@@ -100,6 +103,7 @@ enum Event {
     Read { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     Answer { crawl: CrawlNo, host: Host, region: Region, rows: Vec<Row>, exhausted: bool },
     Address(Host),
+    Robots(CrawlNo, PageUrl),
 }
 
 /// A commit that the frontier is yet to be told of.
@@ -155,6 +159,9 @@ pub(super) struct Sim<W> {
     /// Pages stored, by crawl and host.
     pub(super) pages: BTreeMap<(CrawlNo, Host), u64>,
     pub(super) ends: Vec<(CrawlNo, FinishReason, Moment)>,
+    robots_known: BTreeSet<(CrawlNo, Host)>,
+    /// What every robots.txt asks for.
+    pub(super) crawl_delay_ms: Option<u64>,
     pub(super) events_told: u64,
 }
 
@@ -192,6 +199,8 @@ impl<W: Web> Sim<W> {
             settled: BTreeMap::new(),
             pages: BTreeMap::new(),
             ends: Vec::new(),
+            robots_known: BTreeSet::new(),
+            crawl_delay_ms: None,
             events_told: 0,
         }
     }
@@ -290,6 +299,7 @@ impl<W: Web> Sim<W> {
         let lane = if self.web.is_hot(&url) { Lane::Hot } else { Lane::Plain };
         let visit = Visit {
             crawl,
+            purpose: Purpose::Page,
             key: UrlKeyer { seed: 1, drop_tracking: true }.key(&url),
             place: QueuePlace { lane, order: u64::from(depth), seq: self.seq },
             url,
@@ -299,6 +309,7 @@ impl<W: Web> Sim<W> {
             found_at: Timestamp(0),
             referrer: None,
             redirects: Vec::new(),
+            lastmod: None,
             attempt: 1,
         };
         self.queue(visit.clone(), None);
@@ -330,6 +341,10 @@ impl<W: Web> Sim<W> {
                     let ms = self.random_ms(self.lookup_ms);
                     self.at(ms, Event::Address(url.host()));
                 }
+                Next::NeedRobots { crawl, url } => {
+                    let ms = self.random_ms(self.lookup_ms);
+                    self.at(ms, Event::Robots(crawl, url));
+                }
                 Next::NeedUrls { crawl, host, region, after, max } => {
                     let ms = self.random_ms(self.read_ms);
                     self.at(ms, Event::Read { crawl, host, region, after, max });
@@ -351,6 +366,8 @@ impl<W: Web> Sim<W> {
                 |(stored, due)| *stored == visit && due.is_none_or(|due| due <= self.now)
             )
         );
+        let origin = (visit.crawl, visit.url.host());
+        assert!(self.robots_known.contains(&origin), "robots.txt was not read: {visit:?}");
         self.in_flight_most = self.in_flight_most.max(self.frontier.in_flight(visit.crawl));
         let ms = self.web.connect_ms(&visit, &mut self.rng);
         self.at(ms, Event::Requested(visit));
@@ -379,6 +396,14 @@ impl<W: Web> Sim<W> {
             }
             Event::Answer { crawl, host, region, rows, exhausted } => {
                 self.frontier.refill(crawl, &host, region, rows, exhausted);
+            }
+            Event::Robots(crawl, url) => {
+                let known = RobotsKnown {
+                    until: self.now.plus_ms(ROBOTS_MS),
+                    crawl_delay_ms: self.crawl_delay_ms,
+                };
+                self.robots_known.insert((crawl, url.host()));
+                self.frontier.robots(crawl, &url.host(), Door::of(&url), known);
             }
             Event::Address(host) => {
                 let address = self.web.address(&host);

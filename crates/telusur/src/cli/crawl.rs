@@ -29,6 +29,13 @@ pub struct CrawlArgs {
     /// Start URLs from a file, one per line, # for comments; - is standard input
     #[arg(short, long, value_name = "FILE", help_heading = "Start")]
     pub input: Option<PathBuf>,
+    /// Start also from this sitemap, feed or list of URLs; may be given several times
+    #[arg(long, value_name = "URL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", help_heading = "Start")]
+    pub sitemap: Vec<String>,
+    /// Read no sitemaps but those named by --sitemap=URL
+    #[arg(long, help_heading = "Start")]
+    pub no_sitemap: bool,
     /// A name for the crawl
     #[arg(long, value_name = "NAME", help_heading = "Start")]
     pub name: Option<String>,
@@ -113,6 +120,18 @@ pub struct CrawlArgs {
     /// How sites share the crawl: equal, weighted or none [default: equal]
     #[arg(long, value_name = "HOW", help_heading = "Manners")]
     pub fairness: Option<String>,
+    /// Do not read robots.txt. Only for sites that are yours
+    #[arg(long, help_heading = "Manners")]
+    pub ignore_robots: bool,
+    /// What a robots.txt that cannot be read means: wait or allow [default: wait]
+    #[arg(long, value_name = "WHAT", help_heading = "Manners")]
+    pub robots_unreachable: Option<String>,
+    /// Most that robots.txt or 429 answers can slow us down [default: 60s]
+    #[arg(long, value_name = "DURATION", help_heading = "Manners")]
+    pub crawl_delay_max: Option<String>,
+    /// Leave links marked rel=nofollow alone
+    #[arg(long, help_heading = "Manners")]
+    pub nofollow: bool,
 
     /// How Telusur names itself; {version} and {contact} are filled in
     #[arg(short = 'A', long, value_name = "TEXT", help_heading = "HTTP")]
@@ -167,20 +186,32 @@ impl CrawlArgs {
                 given.push(of_flag(key, Raw::List(items.clone())));
             }
         }
-        if self.keep_tracking {
-            given.push(of_flag(Key::KeepTracking, Raw::Switch(true)));
+        let sitemaps: Vec<String> =
+            self.sitemap.iter().filter(|url| !url.is_empty()).cloned().collect();
+        if !sitemaps.is_empty() {
+            given.push(of_flag(Key::Sitemaps, Raw::List(sitemaps)));
         }
-        if self.adaptive {
-            given.push(of_flag(Key::Adaptive, Raw::Switch(true)));
-        }
-        if self.no_adaptive {
-            let raw = Raw::Switch(false);
-            given.push(Given { key: Key::Adaptive, flag: "--no-adaptive", raw });
+        for (key, flag, is_given, raises) in self.switches() {
+            if is_given {
+                given.push(Given { key, flag, raw: Raw::Switch(raises) });
+            }
         }
         given
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 25] {
+    /// Flags without a value: what each sets, whether it is there, and to what it sets it.
+    fn switches(&self) -> [(Key, &'static str, bool, bool); 6] {
+        [
+            (Key::KeepTracking, "--keep-tracking", self.keep_tracking, true),
+            (Key::Adaptive, "--adaptive", self.adaptive, true),
+            (Key::Adaptive, "--no-adaptive", self.no_adaptive, false),
+            (Key::ReadSitemaps, "--no-sitemap", self.no_sitemap, false),
+            (Key::Robots, "--ignore-robots", self.ignore_robots, false),
+            (Key::Nofollow, "--nofollow", self.nofollow, true),
+        ]
+    }
+
+    fn texts(&self) -> [(Key, &Option<String>); 27] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -198,6 +229,8 @@ impl CrawlArgs {
             (Key::Rate, &self.rate),
             (Key::Workers, &self.workers),
             (Key::Fairness, &self.fairness),
+            (Key::RobotsUnreachable, &self.robots_unreachable),
+            (Key::CrawlDelayMax, &self.crawl_delay_max),
             (Key::UserAgent, &self.user_agent),
             (Key::Contact, &self.contact),
             (Key::Timeout, &self.timeout),

@@ -6,14 +6,14 @@ use std::path::Path;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
-use telusur_model::{CrawlNo, CrawlState, FinishReason, QueryParams};
+use telusur_model::{CrawlNo, CrawlState, FinishReason, PageUrl, QueryParams, RobotsRules};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session, detach, export};
 use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
-use crate::crawl_request::{CrawlRequest, fail_on};
+use crate::crawl_request::{CrawlRequest, Start, fail_on};
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
 use crate::start_urls::StartUrls;
@@ -51,10 +51,11 @@ fn accept(
     start_over: bool,
 ) -> Result<(CrawlNo, bool), Message> {
     let refuse = |error: StoreError| backend::store_message(&error);
-    let earlier =
-        open.store.crawls().map_err(refuse)?.into_iter().rev().find(|record| {
-            record.crawl.seeds == request.seeds && record.crawl.name == request.name
-        });
+    let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev().find(|record| {
+        record.crawl.seeds == request.seeds
+            && record.crawl.sitemaps.urls == request.sitemaps.urls
+            && record.crawl.name == request.name
+    });
     if let Some(record) = earlier.filter(|record| !start_over && is_interrupted(record)) {
         let mut crawl = request.into_crawl(record.crawl.created_at);
         // A time limit counts anew from where the crawl goes on.
@@ -131,7 +132,13 @@ fn request(
         session.talk.warning(warning);
     }
     result?;
-    Ok(CrawlRequest::new(settings, start.finish()?, arguments.name.clone()))
+    let sitemaps: Vec<PageUrl> =
+        settings.list(Key::Sitemaps).iter().map(|url| start.read(url)).collect::<Result<_, _>>()?;
+    let pages = if sitemaps.is_empty() { start.finish()? } else { start.urls };
+    if !settings.switch(Key::Robots) {
+        session.talk.warning("robots.txt is ignored: ask only sites that are yours");
+    }
+    Ok(CrawlRequest::new(settings, Start { pages, sitemaps }, arguments.name.clone()))
 }
 
 fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
@@ -250,5 +257,20 @@ fn show_manners(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
     }
     row("adaptive", if manners.adaptive { "yes" } else { "no" })?;
     row("fairness", &format!("{:?}", manners.fairness).to_lowercase())?;
-    row("attempts", &manners.attempts_max.to_string())
+    row("attempts", &manners.attempts_max.to_string())?;
+    let robots = match manners.robots {
+        RobotsRules::Obey => "obeyed",
+        RobotsRules::UnreachableAllows => "obeyed; one that cannot be read allows everything",
+        RobotsRules::Ignore => "not read",
+    };
+    row("robots.txt", robots)?;
+    let sitemaps = &request.sitemaps;
+    row("sitemaps", if sitemaps.discover { "read" } else { "not looked for" })?;
+    for url in &sitemaps.urls {
+        row("", url.as_str())?;
+    }
+    if manners.obey_rel_nofollow {
+        row("rel=nofollow", "obeyed")?;
+    }
+    Ok(())
 }

@@ -115,7 +115,8 @@ fn found(known: &UrlRecord) -> String {
         (Via::Link, Some(page)) => format!("linked from {page}"),
         (Via::Link, None) => "linked".to_owned(),
         (Via::Redirect, _) => "by a redirect".to_owned(),
-        (Via::Sitemap, _) => "in a sitemap".to_owned(),
+        (Via::Sitemap, Some(file)) => format!("listed in {file}"),
+        (Via::Sitemap, None) => "in a sitemap".to_owned(),
     };
     format!("{how}, {} links from the start, at {}", known.depth, known.found_at)
 }
@@ -130,6 +131,14 @@ fn state(explanation: &Explanation, known: &UrlRecord) -> String {
             Some(page) => format!("stored, status {}", page.status),
             None => "stored".to_owned(),
         },
+        UrlState::Sitemap { entries, dropped, trouble, at } => {
+            let left_out = match dropped {
+                0 => String::new(),
+                dropped => format!(", {dropped} left out"),
+            };
+            let trouble = trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("a sitemap with {entries} entries{left_out}{trouble}, at {at}")
+        }
         UrlState::Redirected { status, to, at } => format!("{status} to {to}, at {at}"),
         UrlState::Failed { reason, detail, attempts, at } => {
             format!("failed: {reason} ({detail}) after {attempts} attempts, at {at}")

@@ -1,0 +1,330 @@
+//! What must be known about an origin before it is asked for pages. The frontier says when; this
+//! part of the crawl task looks into the store, sends errands for robots.txt, remembers the rules
+//! and judges every visit by them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use telusur_fetch::robots::Rules;
+use telusur_frontier::RobotsKnown;
+use telusur_model::{
+    CrawlNo, Door, Host, Lane, OriginRow, PageUrl, Purpose, QueuePlace, Reason, RobotsAnswer,
+    RobotsRules, Timestamp, UrlKey, Via, Visit,
+};
+use telusur_store::{Found, How};
+
+use crate::commit_stage::CommitWork;
+use crate::context::CrawlContext;
+use crate::crawl_task::CrawlTask;
+use crate::error::EngineError;
+use crate::robots_reading::RobotsEnd;
+use crate::sitemap_reading::discovery;
+
+/// Longest that rules are relied on (RFC 9309, 2.4).
+const RULES_MS_MAX: u64 = 24 * 60 * 60 * 1000;
+/// How long an origin whose robots.txt cannot be read is left alone, before it is tried again.
+const UNREACHABLE_MS: u64 = 60 * 60 * 1000;
+/// Rules held in memory, counted in lines: about 100 bytes each.
+const RULE_LINES_MAX: usize = 500_000;
+
+/// An origin as one crawl sees it.
+type Key = (CrawlNo, Host, Door);
+
+/// The rules that are known, and the errands that are under way for more.
+#[derive(Default)]
+pub(crate) struct Errands {
+    /// Numbers the errands.
+    seq: u64,
+    under_way: HashSet<Key>,
+    origins: HashMap<Key, Standing>,
+    rule_lines: usize,
+    /// Grows with every look-up: who was looked up last.
+    ticks: u64,
+}
+
+struct Standing {
+    rules: Known,
+    looked_up: u64,
+}
+
+enum Known {
+    Rules(Arc<Rules>),
+    /// Nobody knows the rules: nothing is asked. `due`: they are asked for again then.
+    Barred {
+        why: Reason,
+        detail: String,
+        due: Option<Timestamp>,
+    },
+}
+
+impl Errands {
+    /// What becomes of a visit by the rules of its origin; `None`: it may go out.
+    pub(crate) fn judge(&mut self, visit: &Visit) -> Option<How> {
+        self.ticks += 1;
+        let key = key_of(visit.crawl, &visit.url);
+        let Some(standing) = self.origins.get_mut(&key) else {
+            let detail = "robots.txt is not known yet".to_owned();
+            return Some(later(visit.found_at, Reason::RobotsUnreachable, detail));
+        };
+        standing.looked_up = self.ticks;
+        match &standing.rules {
+            Known::Rules(rules) => {
+                let verdict = rules.verdict(&visit.url);
+                let rule = verdict.rule.filter(|_| !verdict.allowed)?;
+                let rule = format!("robots.txt line {}: {rule}", rule.line());
+                Some(How::Skipped { reason: Reason::RobotsDisallowed, rule })
+            }
+            Known::Barred { why, detail, due: Some(due) } => {
+                Some(later(*due, *why, detail.clone()))
+            }
+            Known::Barred { why, detail, due: None } => {
+                Some(How::Failed { reason: *why, detail: detail.clone() })
+            }
+        }
+    }
+
+    /// Forgets what belongs to a crawl that is over.
+    pub(crate) fn forget(&mut self, crawl: CrawlNo) {
+        self.under_way.retain(|key| key.0 != crawl);
+        self.origins.retain(|key, _| key.0 != crawl);
+        self.rule_lines = self.origins.values().map(Standing::weight).sum();
+    }
+
+    fn remember(&mut self, key: Key, rules: Known) {
+        self.ticks += 1;
+        let standing = Standing { rules, looked_up: self.ticks };
+        self.rule_lines += standing.weight();
+        if let Some(before) = self.origins.insert(key, standing) {
+            self.rule_lines -= before.weight();
+        }
+    }
+
+    /// The origins that were not looked up for longest, if there are too many rules in memory.
+    fn crowd_out(&mut self) -> Vec<Key> {
+        if self.rule_lines <= RULE_LINES_MAX {
+            return Vec::new();
+        }
+        let mut by_age: Vec<(u64, Key)> =
+            self.origins.iter().map(|(key, standing)| (standing.looked_up, key.clone())).collect();
+        by_age.sort_by_key(|(looked_up, _)| *looked_up);
+        by_age.truncate(by_age.len() / 2);
+        let out: Vec<Key> = by_age.into_iter().map(|(_, key)| key).collect();
+        for key in &out {
+            if let Some(standing) = self.origins.remove(key) {
+                self.rule_lines -= standing.weight();
+            }
+        }
+        out
+    }
+
+    fn next_place(&mut self) -> QueuePlace {
+        self.seq += 1;
+        QueuePlace { lane: Lane::Errand, order: 0, seq: self.seq }
+    }
+}
+
+impl Standing {
+    fn weight(&self) -> usize {
+        match &self.rules {
+            Known::Rules(rules) => 1 + rules.rules_count(),
+            Known::Barred { .. } => 1,
+        }
+    }
+}
+
+/// What the store knows of an origin's robots.txt, read and compiled.
+pub(crate) struct StoredRobots {
+    pub(crate) row: OriginRow,
+    pub(crate) rules: Arc<Rules>,
+}
+
+impl StoredRobots {
+    /// The rules in a row that can still be relied on.
+    pub(crate) fn of(row: OriginRow, product_token: &str, now: Timestamp) -> Option<Self> {
+        if now.0.saturating_sub(row.asked_at.0) >= RULES_MS_MAX {
+            return None;
+        }
+        let rules = match &row.robots {
+            RobotsAnswer::Text { text } => Rules::parse(text, product_token),
+            RobotsAnswer::Missing { .. } => Rules::default(),
+            RobotsAnswer::Unreachable { .. } => return None,
+        };
+        Some(Self { row, rules: Arc::new(rules) })
+    }
+}
+
+impl CrawlTask {
+    /// The frontier waits for the rules of an origin: the store may know them.
+    pub(crate) fn need_robots(&mut self, crawl: CrawlNo, url: &PageUrl) -> Result<(), EngineError> {
+        let key = key_of(crawl, url);
+        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
+        if !self.errands.under_way.insert(key) {
+            return Ok(());
+        }
+        let product_token = running.context.product_token.clone();
+        self.write(CommitWork::Robots { crawl, url: url.clone(), product_token })
+    }
+
+    /// The store's answer: rules, or nothing that can be relied on.
+    pub(crate) fn robots_stored(
+        &mut self,
+        crawl: CrawlNo,
+        url: &PageUrl,
+        stored: Option<StoredRobots>,
+    ) -> Result<(), EngineError> {
+        match stored {
+            Some(StoredRobots { row, rules }) => self.robots_known(crawl, url, &row, rules),
+            None => {
+                self.send_for_robots(crawl, url);
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends an errand for the robots.txt of a URL's origin.
+    pub(crate) fn send_for_robots(&mut self, crawl: CrawlNo, url: &PageUrl) {
+        let file = url.join("/robots.txt").expect("an origin with a short path is a URL");
+        let place = self.errands.next_place();
+        let found_at = self.clock.wall();
+        self.frontier.errand(errand(crawl, file, place, found_at), None);
+    }
+
+    /// An errand for robots.txt has ended, and what it brought is durable.
+    pub(crate) fn robots_ended(&mut self, visit: Visit, end: RobotsEnd) -> Result<(), EngineError> {
+        let crawl = visit.crawl;
+        self.frontier.committed(crawl, &visit.url.host(), visit.place, false);
+        if !self.crawls.contains_key(&crawl) {
+            return Ok(());
+        }
+        let origin = visit.first_url();
+        match end {
+            RobotsEnd::Known { row, rules } => self.robots_known(crawl, &origin, &row, rules),
+            RobotsEnd::Redirected { to } => {
+                let mut hop = Visit { place: self.errands.next_place(), attempt: 1, ..visit };
+                let from = std::mem::replace(&mut hop.url, to);
+                hop.redirects.push(from.to_string());
+                self.frontier.errand(hop, None);
+                Ok(())
+            }
+            RobotsEnd::Later { after_ms, counted, why, detail } => {
+                let due = self.clock.now().plus_ms(after_ms);
+                let attempt = visit.attempt.saturating_add(u8::from(counted));
+                let again = Visit { place: self.errands.next_place(), attempt, ..visit };
+                self.frontier.errand(again, Some(due));
+                let due_wall = Timestamp(self.clock.wall().0.saturating_add(after_ms));
+                let barred = Known::Barred { why, detail, due: Some(due_wall) };
+                self.errands.remember(key_of(crawl, &origin), barred);
+                let known = RobotsKnown { until: due, crawl_delay_ms: None };
+                self.tell_robots(crawl, &origin, known);
+                Ok(())
+            }
+            RobotsEnd::Unreachable { row, why, detail } => {
+                let allows = self.crawls.get(&crawl).is_some_and(|running| {
+                    let robots = running.context.crawl.politeness.robots;
+                    robots == RobotsRules::UnreachableAllows && why == Reason::RobotsUnreachable
+                });
+                if allows {
+                    return self.robots_known(crawl, &origin, &row, Arc::default());
+                }
+                tracing::info!(origin = %row.origin, %why, detail, "robots.txt cannot be read");
+                self.errands.under_way.remove(&key_of(crawl, &origin));
+                let barred = Known::Barred { why, detail, due: None };
+                self.errands.remember(key_of(crawl, &origin), barred);
+                let until = self.clock.now().plus_ms(UNREACHABLE_MS);
+                self.tell_robots(crawl, &origin, RobotsKnown { until, crawl_delay_ms: None });
+                Ok(())
+            }
+        }
+    }
+
+    /// The rules of an origin are known: its visits may go out, and its sitemaps are read.
+    fn robots_known(
+        &mut self,
+        crawl: CrawlNo,
+        url: &PageUrl,
+        row: &OriginRow,
+        rules: Arc<Rules>,
+    ) -> Result<(), EngineError> {
+        let key = key_of(crawl, url);
+        self.errands.under_way.remove(&key);
+        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
+        let context = Arc::clone(&running.context);
+        let age_ms = self.clock.wall().0.saturating_sub(row.asked_at.0);
+        let known = RobotsKnown {
+            until: self.clock.now().plus_ms(RULES_MS_MAX.saturating_sub(age_ms).max(1)),
+            crawl_delay_ms: rules.crawl_delay_ms(),
+        };
+        let found = sitemaps_of(url, &rules, &context, self.clock.wall());
+        self.errands.remember(key, Known::Rules(rules));
+        for (crawl, host, door) in self.errands.crowd_out() {
+            self.frontier.forget_robots(crawl, &host, door);
+        }
+        self.tell_robots(crawl, url, known);
+        match found {
+            Some(found) => self.write(CommitWork::Found(Box::new(found))),
+            None => Ok(()),
+        }
+    }
+
+    fn tell_robots(&mut self, crawl: CrawlNo, url: &PageUrl, known: RobotsKnown) {
+        let host = url.host();
+        let delay_before = self.frontier.host_delay_ms(crawl, &host);
+        self.frontier.robots(crawl, &host, Door::of(url), known);
+        if self.frontier.host_delay_ms(crawl, &host) != delay_before {
+            self.note_delay(crawl, host);
+        }
+    }
+}
+
+/// The sitemaps that an origin's robots.txt names, or the one where they usually lie.
+fn sitemaps_of(
+    url: &PageUrl,
+    rules: &Rules,
+    context: &CrawlContext,
+    at: Timestamp,
+) -> Option<Found> {
+    if !context.crawl.sitemaps.discover || !context.scope.wants_sitemaps_of(url) {
+        return None;
+    }
+    let file = url.join("/robots.txt").ok()?;
+    let mut urls: Vec<PageUrl> = rules.sitemaps().filter_map(|loc| file.join(loc).ok()).collect();
+    if urls.is_empty() {
+        urls.push(url.join("/sitemap.xml").ok()?);
+    }
+    let purpose = Purpose::Sitemap { nesting: 0 };
+    let discoveries =
+        urls.into_iter().map(|url| discovery(url, purpose, Via::Sitemap, context)).collect();
+    Some(Found {
+        crawl: context.crawl.no,
+        on: file.to_string(),
+        at,
+        discoveries,
+        scope: Arc::clone(&context.scope),
+    })
+}
+
+fn errand(crawl: CrawlNo, url: PageUrl, place: QueuePlace, found_at: Timestamp) -> Visit {
+    Visit {
+        crawl,
+        purpose: Purpose::Robots,
+        url,
+        key: UrlKey(0),
+        place,
+        depth: 0,
+        hops_outside: 0,
+        via: Via::Link,
+        found_at,
+        referrer: None,
+        redirects: Vec::new(),
+        lastmod: None,
+        attempt: 1,
+    }
+}
+
+fn later(due: Timestamp, reason: Reason, detail: String) -> How {
+    How::Later { due, counted: false, reason, status: None, detail }
+}
+
+fn key_of(crawl: CrawlNo, url: &PageUrl) -> Key {
+    (crawl, url.host(), Door::of(url))
+}
