@@ -5,5 +5,7 @@ mod fairness;
 mod head;
 mod model;
 mod politeness;
+mod robots;
 mod rules;
 mod sim;
+mod suspicion;

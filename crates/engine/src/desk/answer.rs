@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use telusur_model::{
-    CrawlNo, CrawlState, FinishReason, PageUrl, PauseReason, Reason, Scope, SiteShare, Timestamp,
-    Verdict,
+    CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope, SiteShare,
+    Timestamp, Verdict,
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CrawlAnswer, explain, export};
+use super::{Answer, Ask, CrawlAnswer, explain, export, politeness};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::stored_page::{each_page, stored_page};
@@ -68,6 +68,10 @@ impl Desk {
                 export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
             }
             Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
+            Ask::Politeness { host } => {
+                let report = politeness::politeness(self.store.as_ref(), &Host::new(host))?;
+                emit(Answer::Politeness(Box::new(report)));
+            }
             Ask::Verify => {
                 emit(Answer::Verified(self.verify()?));
             }

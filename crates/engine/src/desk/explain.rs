@@ -1,7 +1,11 @@
 //! Why was this URL crawled, or not?
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{Crawl, HostRow, PageRecord, PageUrl, Reason, Scope, Verdict, normal_form};
+use telusur_fetch::robots::{Rules, product_token};
+use telusur_model::{
+    Crawl, HostRow, OriginRow, PageRecord, PageUrl, Reason, RobotsAnswer, RobotsRules, Scope,
+    Timestamp, Verdict, normal_form,
+};
 use telusur_store::{Store, UrlRecord, UrlState};
 
 use crate::error::RequestError;
@@ -25,8 +29,23 @@ pub struct Explanation {
     pub page: Option<PageRecord>,
     /// What the crawl's rules say about it now.
     pub judged: Judged,
+    /// What its robots.txt says, if it was read.
+    pub robots: Option<RobotsSaid>,
+    /// What became of it as a sitemap, if it is one.
+    pub sitemap: Option<UrlRecord>,
     /// What is known about its host in this crawl.
     pub host: Option<HostRow>,
+}
+
+/// What a robots.txt says about a URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RobotsSaid {
+    /// When it was read.
+    pub asked_at: Timestamp,
+    /// Whether the URL may be asked for.
+    pub allowed: bool,
+    /// The line that decides, or why there is none.
+    pub rule: Option<String>,
 }
 
 /// What the rules say.
@@ -59,10 +78,29 @@ pub(super) fn explain(
         url: url.to_string(),
         normal_form: normal_form(url, !crawl.keep_tracking).into_owned(),
         judged: judge(crawl, url, depth)?,
+        robots: store.origin(&url.origin())?.map(|row| robots_said(crawl, url, &row)),
+        sitemap: store.sitemap(crawl.no, url)?,
         known,
         page,
         host,
     })
+}
+
+fn robots_said(crawl: &Crawl, url: &PageUrl, row: &OriginRow) -> RobotsSaid {
+    let (allowed, rule) = match &row.robots {
+        RobotsAnswer::Text { text } => {
+            let rules = Rules::parse(text, product_token(&crawl.fetch.user_agent));
+            let verdict = rules.verdict(url);
+            let rule = verdict.rule.map(|rule| format!("line {}: {rule}", rule.line()));
+            (verdict.allowed, rule)
+        }
+        RobotsAnswer::Missing { why } => (true, Some(format!("there is none ({why})"))),
+        RobotsAnswer::Unreachable { why, detail } => {
+            let allowed = crawl.politeness.robots == RobotsRules::UnreachableAllows;
+            (allowed, Some(format!("{why}: {detail}")))
+        }
+    };
+    RobotsSaid { asked_at: row.asked_at, allowed, rule }
 }
 
 fn judge(crawl: &Crawl, url: &PageUrl, depth: u16) -> Result<Judged, RequestError> {

@@ -7,6 +7,7 @@
 mod answer;
 mod explain;
 mod export;
+mod politeness;
 mod socket;
 
 use serde::{Deserialize, Serialize};
@@ -14,8 +15,9 @@ use telusur_model::{PageRecord, Progress, SiteShare};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
 pub use self::answer::Desk;
-pub use self::explain::{Explanation, Judged};
+pub use self::explain::{Explanation, Judged, RobotsSaid};
 pub use self::export::ExportLine;
+pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::socket::{SocketGuard, ask, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
@@ -52,6 +54,11 @@ pub enum Ask {
         url: String,
         /// In this crawl only.
         crawl: Option<String>,
+    },
+    /// What was asked of a host, and by which rules.
+    Politeness {
+        /// The host's name.
+        host: String,
     },
     /// Checks the store.
     Verify,
@@ -110,6 +117,8 @@ pub enum Answer {
     },
     /// What one crawl knows of a URL.
     Explanation(Box<Explanation>),
+    /// How a host was treated.
+    Politeness(Box<PolitenessReport>),
     /// What came of a check.
     Verified(VerifyReport),
     /// An order was carried out on this crawl.

@@ -36,6 +36,20 @@ impl Bench {
         Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }
     }
 
+    /// Hosts below `.test` whose pages are given by host and path.
+    pub(crate) fn of_hosts(answer: fn(&str, &str) -> FakeAnswer) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
+        let hosts = Arc::new(Hosts { answer });
+        let fetcher = Arc::new(FakeWebFetcher::of_website(hosts, Arc::clone(&clock)));
+        Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }
+    }
+
+    /// The targets that were asked for, in order.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let requests = self.fetcher.log().requests();
+        requests.into_iter().map(|it| format!("{}{}", it.host, it.target)).collect()
+    }
+
     pub(crate) fn open(&self) -> Arc<EmbeddedStore> {
         Arc::new(EmbeddedStore::open(self.dir.path()).unwrap())
     }
@@ -116,6 +130,15 @@ pub(crate) fn crawl(seeds: Vec<PageUrl>) -> Crawl {
     }
 }
 
+/// A crawl of `site.test` as a user would get it, without delay.
+pub(crate) fn polite_crawl() -> Crawl {
+    let mut crawl = site_crawl();
+    crawl.politeness.robots = RobotsRules::Obey;
+    crawl.sitemaps.discover = true;
+    crawl.scope = ScopeRules::default();
+    crawl
+}
+
 /// A crawl of `site.test`.
 pub(crate) fn site_crawl() -> Crawl {
     crawl(vec![url("http://site.test/")])
@@ -168,6 +191,23 @@ impl Website for OneSite {
 
     fn answer_to(&self, request: FakeRequest<'_>) -> Option<FakeAnswer> {
         (request.host == "site.test").then(|| (self.answer)(request.target))
+    }
+}
+
+struct Hosts {
+    answer: fn(&str, &str) -> FakeAnswer,
+}
+
+impl Website for Hosts {
+    fn address_of(&self, host: &str) -> Option<std::net::Ipv4Addr> {
+        let name = host.split(':').next()?;
+        let number = name.bytes().fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
+        name.ends_with(".test").then(|| std::net::Ipv4Addr::new(127, 8, 8, number))
+    }
+
+    fn answer_to(&self, request: FakeRequest<'_>) -> Option<FakeAnswer> {
+        self.address_of(request.host)?;
+        Some((self.answer)(request.host, request.target))
     }
 }
 

@@ -9,3 +9,5 @@ mod desk;
 mod endings;
 mod manners;
 mod order;
+mod robots;
+mod sitemaps;

@@ -21,6 +21,8 @@ at once       1 per host, 32 in all
 adaptive      yes
 fairness      equal
 attempts      4
+robots.txt    obeyed
+sitemaps      read
 user agent    Telusur/{version}
 timeout       30s
 redirects     10
@@ -66,6 +68,8 @@ rate          0.5/s
 adaptive      no
 fairness      weighted
 attempts      1
+robots.txt    obeyed
+sitemaps      read
 user agent    Telusur/{version} (+me@a.org)
 timeout       5s
 redirects     2
