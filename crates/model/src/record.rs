@@ -130,6 +130,17 @@ pub enum Change {
     NotSent,
 }
 
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::New => "new",
+            Self::Changed => "changed",
+            Self::Same => "same",
+            Self::NotSent => "not modified",
+        })
+    }
+}
+
 /// The counters of a crawl. Each step adds to them in the same commit that it counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlStats {

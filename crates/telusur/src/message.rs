@@ -107,6 +107,8 @@ codes! {
     /// There is no such code or reason. Codes look like E0103; reasons are the words that
     /// `telusur show` prints, such as timeout_connect.
     UnknownCode = "E0116", exit::USAGE, "unknown code";
+    /// No crawl has asked this host for anything. `telusur show ID` lists the sites of a crawl.
+    NoSuchHost = "E0123", exit::USAGE, "the host is not known";
     /// A line of the input is not the JSON object that the command expects.
     BadJsonLine = "E0117", exit::USAGE, "a line is not the expected JSON";
     /// The log file could not be opened.
@@ -125,6 +127,9 @@ codes! {
     /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
     /// --errors` lists what each of them answered; `telusur demo` works without a connection.
     NoStart = "E0301", exit::NO_START, "no start URL could be fetched";
+    /// Host after host could not be reached and nobody answered: the fault is most likely on this
+    /// side of the network. The crawl waits, and no attempt at a URL was used up.
+    NoNetwork = "E0302", exit::NO_START, "nothing can be reached";
     /// A result could not be written, most often because the disk is full.
     Output = "E0401", exit::STORAGE, "the output could not be written";
     /// One process owns a data directory. Reading commands and pause, resume, stop, cancel and exclude

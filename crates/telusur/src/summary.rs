@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use telusur_model::{CrawlState, FinishReason, Progress};
+use telusur_model::{CrawlState, FinishReason, PauseReason, Progress};
 
 use crate::message::shown;
 use crate::units::{show_count, show_duration_ms, show_size};
@@ -63,6 +63,10 @@ impl Summary<'_> {
         row("Status", counts(&stats.statuses));
         row("Failed", counts(&stats.failures));
         row("Skipped", counts(&stats.skips));
+        if stats.sitemaps > 0 {
+            row("Sitemaps", vec![show_count(stats.sitemaps)]);
+        }
+        row("Changes", counts(&stats.changes));
         row("Machine", vec![self.cost_line()]);
         for (name, command) in self.next_steps() {
             row(name, vec![command]);
@@ -103,6 +107,9 @@ impl Summary<'_> {
                 (bad, "Failed after", Some(why.phrase()))
             }
             CrawlState::Finished { why } => (good, "Done in", Some(why.phrase())),
+            CrawlState::Paused { why: PauseReason::NoNetwork } => {
+                (still, "Paused after", Some("nobody answers, nothing is lost"))
+            }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),
         };

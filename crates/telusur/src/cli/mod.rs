@@ -136,6 +136,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Go on with a crawl that was paused, stopped, killed, or reached a limit
     Resume(ResumeArgs),
+    /// Crawl the same again, and fetch only what changed since
+    Recrawl(CrawlId),
     /// Let a running crawl wait, from another terminal
     Pause(CrawlId),
     /// End a running crawl and keep what it has
@@ -157,6 +159,11 @@ pub enum Command {
     Export(ExportArgs),
     /// Why a URL was crawled or not; also what an error code or a reason means
     Explain(ExplainArgs),
+    /// What was asked of a host, when, at what gaps, by which rules: something to show a webmaster
+    Politeness {
+        /// The host, or a URL of it
+        host: String,
+    },
     /// Check every promise about the stored data
     Verify,
     /// How Telusur reads things, without touching the network

@@ -83,7 +83,8 @@ fn is_interrupted(record: &CrawlRecord) -> bool {
         }
 }
 
-fn random() -> Result<u128, Message> {
+/// 128 random bits.
+pub(super) fn random() -> Result<u128, Message> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")
         .and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes))

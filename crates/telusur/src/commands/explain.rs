@@ -50,7 +50,8 @@ fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Writ
         return Ok(0);
     }
     // Crawls that have nothing to do with the URL are of no interest, unless there is no other.
-    let knows = |explanation: &Explanation| explanation.known.is_some();
+    let knows =
+        |explanation: &Explanation| explanation.known.is_some() || explanation.sitemap.is_some();
     let some_know = explanations.iter().any(knows);
     for explanation in explanations.iter().filter(|explanation| !some_know || knows(explanation)) {
         write_explanation(explanation, output)?;
@@ -74,6 +75,14 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
             Some(reason) => format!("{reason} by {}", judged.rule),
         },
     )?;
+    if let Some(said) = &explanation.robots {
+        let word = if said.allowed { "allowed" } else { "forbidden" };
+        let rule = said.rule.as_ref().map(|rule| format!(" by {rule}")).unwrap_or_default();
+        row("robots", format!("{word}{rule}, read {}", said.asked_at))?;
+    }
+    if let Some(sitemap) = &explanation.sitemap {
+        row("sitemap", format!("{}; {}", found(sitemap), state(explanation, sitemap)))?;
+    }
     let Some(known) = &explanation.known else {
         row("state", "not known: no page of this crawl leads there".to_owned())?;
         return Ok(());
@@ -91,6 +100,15 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
         let kind = page.content_type.clone().unwrap_or_else(|| "unknown type".to_owned());
         let cut = if page.truncated { ", cut at the limit" } else { "" };
         row("content", format!("{kind}, {} bytes{cut}, {} links", page.bytes, page.link_count))?;
+        if !page.directives.said.is_empty() {
+            row("asks", page.directives.said.clone())?;
+        }
+        if let Some(lastmod) = page.lastmod {
+            row("changed", format!("{lastmod}, as a sitemap says"))?;
+        }
+        if page.soft_404 {
+            row("note", "looks like the host's page for what does not exist".to_owned())?;
+        }
         if let Some(title) = &page.title {
             row("title", title.clone())?;
         }

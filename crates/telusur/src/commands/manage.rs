@@ -1,12 +1,13 @@
-//! `resume`, `pause`, `stop`, `exclude`, `cancel`, `rm`: what is done to crawls.
+//! `resume`, `recrawl`, `pause`, `stop`, `exclude`, `cancel`, `rm`: what is done to crawls.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
+use telusur_engine::SystemClock;
 use telusur_engine::desk::{Answer, Ask, Desk};
-use telusur_model::{CrawlState, FinishReason};
-use telusur_store::{CrawlRecord, StoreError};
+use telusur_model::{Crawl, CrawlState, FinishReason};
+use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 use telusur_store_embedded::DataDir;
 
 use super::run::{self, RunJob};
@@ -102,7 +103,10 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
             Key::MaxPages => crawl.limits.pages_max = request.limits.pages_max,
             Key::MaxDuration => crawl.limits.duration_ms_max = request.limits.duration_ms_max,
             Key::MaxBytes => crawl.limits.bytes_max = request.limits.bytes_max,
-            Key::Workers => crawl.politeness.workers = request.politeness.workers,
+            Key::Workers => {
+                crawl.politeness.workers = request.politeness.workers;
+                crawl.politeness.silent_max = request.politeness.silent_max;
+            }
             _ => crawl.politeness.delay_ms = request.politeness.delay_ms,
         }
     }
@@ -110,6 +114,33 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     let refuse = |error: StoreError| backend::store_message(&error);
     open.store.change(&crawl).map_err(refuse)?;
     let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
+    run::run(session, &settings, open, &job, output)
+}
+
+/// Crawls the same again and asks only for what changed since.
+pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(Vec::new())?.settings;
+    let open = open_existing(backend::data_dir(&settings))?;
+    let record = Desk::of_store(open.store.clone())
+        .find(id)
+        .map_err(|error| backend::request_message(&error))?;
+    if record.stats.pages == 0 {
+        let what = format!("{} has no pages that could have changed", record.crawl.no);
+        return Err(Message::new(Code::WrongState, what)
+            .hint(format!("Go on with it: telusur resume {}", record.crawl.no))
+            .into());
+    }
+    let base = record.crawl.no;
+    let crawl = Crawl {
+        created_at: telusur_model::Clock::wall(&SystemClock::new()),
+        recrawl_of: Some(base),
+        ..record.crawl
+    };
+    let new = NewCrawl { crawl, random: super::crawl::random()? };
+    let refuse = |error: StoreError| backend::store_message(&error);
+    let again = open.store.create(new).map_err(refuse)?.crawl.no;
+    session.talk.note(&format!("{again} looks at the pages of {base} again"));
+    let job = RunJob { crawl: again, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
 }
 

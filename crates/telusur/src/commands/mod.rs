@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod inspect;
 mod manage;
+mod politeness;
 mod run;
 mod show;
 mod verify;
@@ -159,6 +160,7 @@ impl Session {
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),
+            Command::Recrawl(CrawlId { crawl }) => manage::recrawl(self, &crawl, output),
             Command::Pause(CrawlId { crawl }) => manage::order(self, Ask::Pause { crawl }, output),
             Command::Stop(CrawlId { crawl }) => manage::order(self, Ask::Stop { crawl }, output),
             Command::Exclude { crawl, pattern } => {
@@ -171,6 +173,7 @@ impl Session {
                 manage::remove(self, Ask::Remove { crawl }, yes, output)
             }
             Command::Export(arguments) => export::export(self, &arguments, output),
+            Command::Politeness { host } => politeness::politeness(self, &host, output),
             Command::Verify => verify::verify(self, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),
             Command::FakeWeb { spec } => bench::serve_fake_web(&spec, output),

@@ -81,6 +81,13 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
             let hint = format!("Nothing is lost. Free space, then: telusur resume {crawl}");
             return Err(Message::new(Code::DiskFull, what).hint(hint).into());
         }
+        CrawlState::Paused { why: PauseReason::NoNetwork } => {
+            let hint =
+                format!("Nothing is lost. Check the connection, then: telusur resume {crawl}");
+            return Err(Message::new(Code::NoNetwork, "paused: nobody answers, on any host")
+                .hint(hint)
+                .into());
+        }
         CrawlState::Finished { why: FinishReason::NoStart } => {
             return Err(no_start(ended, crawl).into());
         }
