@@ -8,6 +8,7 @@
 mod crawl;
 mod fetched;
 mod host;
+mod linear;
 mod origin;
 mod parsed;
 mod progress;
@@ -26,6 +27,11 @@ pub use crate::crawl::{
 };
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry};
 pub use crate::host::{Host, SLOTS, Site, Slot};
+pub use crate::linear::{
+    Answer, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdState, LegPlan, MissingError,
+    MissingPages, MissingRules, Rates, Resume, Run, Template, TemplateError, TemplateFault, Walk,
+    WalkError, WalkRules, overlay,
+};
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
 pub use crate::progress::{HostRow, Progress, RequestHistory, SiteShare, jain_index};

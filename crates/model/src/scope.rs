@@ -270,7 +270,7 @@ pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
     topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
 }
 
-fn compile(pattern: &str) -> Result<Regex, ScopeError> {
+pub(crate) fn compile(pattern: &str) -> Result<Regex, ScopeError> {
     let refuse = |why: String| ScopeError { pattern: shorten(pattern), why };
     if pattern.len() > PATTERN_SOURCE_BYTES_MAX {
         return Err(refuse(format!("longer than {PATTERN_SOURCE_BYTES_MAX} bytes")));

@@ -1,0 +1,15 @@
+//! The words of a linear crawl: pages that differ in a number. A [`Template`] turns an id into a
+//! URL and back; a [`Walk`] says which ids are asked, in which order and until when; a [`Run`] is
+//! what became of a stretch of them. Nothing here remembers anything: that is the frontier's part.
+
+mod id_ranges;
+mod missing;
+mod run;
+mod template;
+mod walk;
+
+pub use id_ranges::{ID_RANGES_MAX, IdListError, IdRanges};
+pub use missing::{MissingError, MissingPages, MissingRules};
+pub use run::{Answer, IdState, Run, overlay};
+pub use template::{Template, TemplateError, TemplateFault};
+pub use walk::{Direction, LegPlan, Rates, Resume, Walk, WalkError, WalkRules};

@@ -1,0 +1,147 @@
+//! [`IdRanges`]: a set of ids as ranges, in order. Costs memory by the range, not by the id.
+
+use serde::{Deserialize, Serialize};
+
+/// Ranges in a list of ids: 16 MB of memory. A longer list is better given as several crawls.
+pub const ID_RANGES_MAX: usize = 1_000_000;
+
+/// Ids as ranges that are inclusive, in order, and apart from each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct IdRanges(Vec<(u64, u64)>);
+
+/// A list of ids that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IdListError {
+    /// A line is neither an id nor a range.
+    #[error("line {line} of the list is not an id: {text:?}")]
+    NotAnId {
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// A range ends before it begins.
+    #[error("line {line} of the list is a range that ends before it begins: {text:?}")]
+    Reversed {
+        /// Counted from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
+    /// More than [`ID_RANGES_MAX`] ranges.
+    #[error("the list has more than {ID_RANGES_MAX} ranges of ids")]
+    TooMany,
+}
+
+impl IdRanges {
+    /// One range, both ends inclusive; none if it ends before it begins.
+    pub fn one(first: u64, last: u64) -> Self {
+        Self(if first <= last { vec![(first, last)] } else { Vec::new() })
+    }
+
+    /// Any ranges: sorted, and joined where they overlap or adjoin.
+    pub fn new(mut ranges: Vec<(u64, u64)>) -> Self {
+        ranges.retain(|(first, last)| first <= last);
+        ranges.sort_unstable();
+        ranges.dedup_by(|later, earlier| {
+            let joins = later.0 <= earlier.1.saturating_add(1);
+            if joins {
+                earlier.1 = earlier.1.max(later.1);
+            }
+            joins
+        });
+        Self(ranges)
+    }
+
+    /// Reads a list: an id or a range `10-20` on each line, `#` begins a comment. Order and
+    /// repetitions make no difference.
+    pub fn parse(text: &str) -> Result<Self, IdListError> {
+        let mut ranges = Vec::new();
+        for (index, whole) in text.lines().enumerate() {
+            let line = index + 1;
+            let content = whole.split('#').next().unwrap_or_default().trim();
+            if content.is_empty() {
+                continue;
+            }
+            let not_an_id = || IdListError::NotAnId { line, text: content.to_owned() };
+            let (first, last) = content.split_once('-').unwrap_or((content, content));
+            let id = |text: &str| text.trim().parse().map_err(|_| not_an_id());
+            let (first, last): (u64, u64) = (id(first)?, id(last)?);
+            if first > last {
+                return Err(IdListError::Reversed { line, text: content.to_owned() });
+            }
+            ranges.push((first, last));
+            if ranges.len() > 2 * ID_RANGES_MAX {
+                // Lists of single ids shrink a lot when they are joined.
+                ranges = Self::new(ranges).0;
+                if ranges.len() > ID_RANGES_MAX {
+                    return Err(IdListError::TooMany);
+                }
+            }
+        }
+        let ranges = Self::new(ranges);
+        if ranges.0.len() > ID_RANGES_MAX { Err(IdListError::TooMany) } else { Ok(ranges) }
+    }
+
+    /// The part between two ids, both inclusive.
+    pub fn between(&self, low: u64, high: u64) -> Self {
+        let clipped = self.0.iter().map(|&(first, last)| (first.max(low), last.min(high)));
+        Self(clipped.filter(|(first, last)| first <= last).collect())
+    }
+
+    /// The ranges in order, both ends inclusive.
+    pub fn as_slice(&self) -> &[(u64, u64)] {
+        &self.0
+    }
+
+    /// Whether there is no id.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expect: &[(u64, u64)]) {
+        assert_eq!(IdRanges::parse(text).unwrap().as_slice(), expect);
+    }
+
+    #[test]
+    fn lists() {
+        check("", &[]);
+        check("7", &[(7, 7)]);
+        check("9\n7\n8\n7\n", &[(7, 9)]);
+        check("# ids\n 10 - 20 # range\r\n\n15-25\n27", &[(10, 25), (27, 27)]);
+        check("0\n18446744073709551615", &[(0, 0), (u64::MAX, u64::MAX)]);
+        check("0-18446744073709551615\n5", &[(0, u64::MAX)]);
+    }
+
+    #[test]
+    fn lines_that_are_no_ids() {
+        for text in ["x", "-1", "1-", "1.5", "18446744073709551616", "1 2"] {
+            let error = IdRanges::parse(&format!("1\n{text}")).unwrap_err();
+            assert_eq!(error, IdListError::NotAnId { line: 2, text: text.into() });
+        }
+        let error = IdRanges::parse("20-10").unwrap_err();
+        assert_eq!(error, IdListError::Reversed { line: 1, text: "20-10".into() });
+    }
+
+    #[test]
+    fn a_list_is_bounded_by_its_ranges() {
+        let evens: String = (0..=ID_RANGES_MAX).map(|id| format!("{}\n", 2 * id)).collect();
+        assert_eq!(IdRanges::parse(&evens), Err(IdListError::TooMany));
+        let all: String = (0..ID_RANGES_MAX).map(|id| format!("{id}\n")).collect();
+        assert_eq!(IdRanges::parse(&all).unwrap().as_slice().len(), 1);
+    }
+
+    #[test]
+    fn the_part_between() {
+        let ranges = IdRanges::parse("1-5\n8\n10-12").unwrap();
+        assert_eq!(ranges.between(4, 10).as_slice(), [(4, 5), (8, 8), (10, 10)]);
+        assert!(ranges.between(6, 7).is_empty());
+    }
+}

@@ -1,0 +1,260 @@
+//! [`MissingRules`]: which answers mean that a page does not exist. A page that failed is another
+//! thing: nobody knows whether it exists, so it is asked again.
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError, scope};
+
+/// Which answers mean "does not exist", as the user gave them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingRules {
+    /// These statuses.
+    pub statuses: Vec<u16>,
+    /// A successful answer with nothing in it but white space.
+    pub empty: bool,
+    /// A successful answer whose text matches one of these patterns.
+    pub patterns: Vec<String>,
+    /// A redirect to one of these places: a whole URL, or a path.
+    pub redirects: Vec<String>,
+}
+
+impl Default for MissingRules {
+    /// Not found, and gone for good.
+    fn default() -> Self {
+        Self { statuses: vec![404, 410], empty: false, patterns: Vec::new(), redirects: Vec::new() }
+    }
+}
+
+/// A rule that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingError {
+    /// Not a kind of rule.
+    #[error("{0:?} is not an answer that can mean \"does not exist\"")]
+    Unknown(String),
+    /// A quotation mark without its partner.
+    #[error("{0:?} has a quotation mark without its partner")]
+    Unclosed(String),
+    /// A pattern that does not compile.
+    #[error(transparent)]
+    Pattern(#[from] ScopeError),
+}
+
+impl MissingError {
+    /// The way out, for people.
+    pub fn hint(&self) -> &'static str {
+        "Write a list such as 404,410,empty,redirect:/not-found,RX:\"no such page\""
+    }
+}
+
+impl MissingRules {
+    /// Reads `404,410,empty,redirect:/not-found,RX:"no such page"`. What is not in the list does
+    /// not count: a list without 404 makes 404 a failure.
+    pub fn parse(text: &str) -> Result<Self, MissingError> {
+        let mut rules = Self {
+            statuses: Vec::new(),
+            empty: false,
+            patterns: Vec::new(),
+            redirects: Vec::new(),
+        };
+        for rule in split(text)? {
+            let unknown = || MissingError::Unknown(rule.clone());
+            if rule == "empty" {
+                rules.empty = true;
+            } else if let Some(pattern) = rule.strip_prefix("RX:") {
+                scope::compile(pattern)?;
+                rules.patterns.push(pattern.to_owned());
+            } else if let Some(place) = rule.strip_prefix("redirect:") {
+                if !place.starts_with('/') && PageUrl::parse(place).is_err() {
+                    return Err(unknown());
+                }
+                rules.redirects.push(place.to_owned());
+            } else {
+                let status = rule.parse().ok().filter(|status| (100..=599).contains(status));
+                rules.statuses.push(status.ok_or_else(unknown)?);
+            }
+        }
+        Ok(rules)
+    }
+}
+
+/// Splits at commas, but not within quotation marks, which are taken away.
+fn split(text: &str) -> Result<Vec<String>, MissingError> {
+    let mut rules = vec![String::new()];
+    let mut quoted = false;
+    for char in text.chars() {
+        match char {
+            '"' => quoted = !quoted,
+            ',' if !quoted => rules.push(String::new()),
+            _ => rules.last_mut().expect("begins with one").push(char),
+        }
+    }
+    if quoted {
+        return Err(MissingError::Unclosed(text.to_owned()));
+    }
+    let trimmed = rules.into_iter().map(|rule| rule.trim().to_owned());
+    Ok(trimmed.filter(|rule| !rule.is_empty()).collect())
+}
+
+/// Compiled rules: judges answers.
+#[derive(Clone, Debug)]
+pub struct MissingPages {
+    rules: MissingRules,
+    patterns: Vec<Regex>,
+}
+
+impl MissingPages {
+    /// Compiles the rules.
+    pub fn new(rules: &MissingRules) -> Result<Self, MissingError> {
+        let patterns =
+            rules.patterns.iter().map(|text| scope::compile(text)).collect::<Result<_, _>>()?;
+        Ok(Self { rules: rules.clone(), patterns })
+    }
+
+    /// What an outcome says about its id; `None`: the redirect is to be followed, and its end says
+    /// it. `text` is that of the page, where there is one.
+    pub fn judge(&self, outcome: &FetchOutcome, text: &str) -> Option<Answer> {
+        match outcome {
+            FetchOutcome::Page(page) => Some(self.judge_page(page, text)),
+            FetchOutcome::NotModified => Some(Answer::Content),
+            FetchOutcome::Redirected { status, to } => {
+                let is_missing = self.rules.statuses.contains(status) || self.is_named(to);
+                is_missing.then_some(Answer::Missing)
+            }
+            FetchOutcome::Refused { .. } => Some(Answer::Failed(Retry::Never)),
+            FetchOutcome::Failed { retry, .. } => Some(Answer::Failed(*retry)),
+        }
+    }
+
+    fn judge_page(&self, page: &RawPage, text: &str) -> Answer {
+        if self.rules.statuses.contains(&page.status) {
+            return Answer::Missing;
+        }
+        if !(200..300).contains(&page.status) {
+            // 403 and its like are failures too: they do not tell whether the page exists.
+            return Answer::Failed(Retry::Later);
+        }
+        let is_empty = self.rules.empty && page.body.trim_ascii().is_empty();
+        if is_empty || self.patterns.iter().any(|pattern| pattern.is_match(text)) {
+            return Answer::Missing;
+        }
+        Answer::Content
+    }
+
+    fn is_named(&self, to: &PageUrl) -> bool {
+        self.rules.redirects.iter().any(|place| match place.strip_prefix('/') {
+            Some(_) => to.path() == place,
+            None => PageUrl::parse(place).is_ok_and(|place| place == *to),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Reason;
+
+    fn page(status: u16, body: &str) -> FetchOutcome {
+        FetchOutcome::Page(RawPage {
+            url: PageUrl::parse("https://a.org/1").unwrap(),
+            status,
+            headers: Vec::new(),
+            body: Bytes::copy_from_slice(body.as_bytes()),
+            truncated: false,
+            wire_bytes: 0,
+        })
+    }
+
+    fn redirect(to: &str) -> FetchOutcome {
+        FetchOutcome::Redirected { status: 302, to: PageUrl::parse(to).unwrap() }
+    }
+
+    #[track_caller]
+    fn check(rules: &str, outcome: &FetchOutcome, expect: impl Into<Option<Answer>>) {
+        let rules = MissingRules::parse(rules).unwrap();
+        let text = match outcome {
+            FetchOutcome::Page(page) => String::from_utf8_lossy(&page.body).into_owned(),
+            _ => String::new(),
+        };
+        assert_eq!(MissingPages::new(&rules).unwrap().judge(outcome, &text), expect.into());
+    }
+
+    #[test]
+    fn the_list_is_read() {
+        let rules =
+            MissingRules::parse(r#"404, 410,empty,RX:"a, b\d",redirect:/none,RX:x,"#).unwrap();
+        assert_eq!(
+            rules,
+            MissingRules {
+                statuses: vec![404, 410],
+                empty: true,
+                patterns: vec![r"a, b\d".into(), "x".into()],
+                redirects: vec!["/none".into()],
+            }
+        );
+        assert_eq!(MissingRules::parse("404,410").unwrap(), MissingRules::default());
+    }
+
+    #[test]
+    fn lists_that_are_refused() {
+        for text in ["40", "4040", "void", "redirect:x", "404;410", "-404"] {
+            assert_eq!(MissingRules::parse(text), Err(MissingError::Unknown(text.into())));
+        }
+        let error = MissingRules::parse("RX:\"a").unwrap_err();
+        assert_eq!(error, MissingError::Unclosed("RX:\"a".into()));
+        let error = MissingRules::parse("RX:(").unwrap_err();
+        assert!(matches!(error, MissingError::Pattern(_)));
+    }
+
+    #[test]
+    fn not_found_and_gone_are_missing() {
+        check("404,410", &page(404, "x"), Answer::Missing);
+        check("404,410", &page(410, ""), Answer::Missing);
+        check("404,410", &page(200, ""), Answer::Content);
+        check("404,410", &FetchOutcome::NotModified, Answer::Content);
+    }
+
+    #[test]
+    fn errors_are_failures() {
+        for status in [400, 401, 403, 408, 429, 500, 502, 503, 504] {
+            check("404,410", &page(status, "x"), Answer::Failed(Retry::Later));
+        }
+        check("410", &page(404, "x"), Answer::Failed(Retry::Later));
+        for retry in [Retry::Never, Retry::Later, Retry::NotCounted] {
+            let why = Reason::TimeoutBody;
+            let outcome = FetchOutcome::Failed { why, detail: String::new(), retry };
+            check("404", &outcome, Answer::Failed(retry));
+        }
+        let outcome = FetchOutcome::Refused { why: Reason::BlockedPort, detail: String::new() };
+        check("404", &outcome, Answer::Failed(Retry::Never));
+    }
+
+    #[test]
+    fn an_empty_page_can_be_missing() {
+        check("empty", &page(200, " \r\n"), Answer::Missing);
+        check("empty", &page(200, "x"), Answer::Content);
+    }
+
+    #[test]
+    fn a_text_can_say_that_a_page_is_missing() {
+        let rules = r#"404,RX:"Data (tidak|not) ditemukan""#;
+        check(rules, &page(200, "<p>Data tidak ditemukan</p>"), Answer::Missing);
+        check(rules, &page(200, "<p>Data ditemukan</p>"), Answer::Content);
+        check(rules, &page(500, "Data tidak ditemukan"), Answer::Failed(Retry::Later));
+    }
+
+    #[test]
+    fn a_redirect_to_a_named_place_is_missing() {
+        check("redirect:/none", &redirect("https://b.org/none"), Answer::Missing);
+        check("redirect:https://b.org/", &redirect("https://b.org/"), Answer::Missing);
+        check("302", &redirect("https://b.org/x"), Answer::Missing);
+    }
+
+    #[test]
+    fn other_redirects_are_followed() {
+        check("redirect:/none", &redirect("https://b.org/none/1"), None);
+        check("redirect:https://b.org/", &redirect("https://c.org/"), None);
+    }
+}
