@@ -20,6 +20,8 @@ mod crawl;
 mod head;
 mod line;
 
+mod linear;
+
 mod flights;
 mod gate;
 mod host;
@@ -33,3 +35,7 @@ mod tests;
 
 pub use crate::decision::{CrawlStart, Disposition, HostStart, Next, Region, RobotsKnown};
 pub use crate::frontier::Frontier;
+pub use crate::linear::{
+    Cell, Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Linear, LinearNext, Opened,
+    Opening, ResumeNote, Strip, WalkState,
+};

@@ -1,0 +1,136 @@
+//! Linear crawls: which id is asked next, and what is known of all ids.
+//!
+//! [`Linear`] holds the walks of one crawl. Like the frontier it is pure: it is told the time and
+//! the answers, and says what to ask ([`LinearNext`]). It knows nothing of gates and addresses;
+//! whoever calls [`next`](Linear::next) says which hosts may be asked. What it knows is kept as
+//! runs of ids, so that a range of a billion ids costs no more than its changes from one state to
+//! another.
+//!
+//! **What is reported equals the sequential crawl**: the one that asks id after id, repeats a
+//! failure at once until its attempts are used up, and stops at the margin. Here fetches overlap
+//! and attempts come later, so ids past that stop may have been asked. They are kept, and not
+//! reported.
+//!
+//! Read in the order of the modules: `walk_state` is one walk, `leg` one direction of it and all
+//! its decisions, `rotation` the taking of turns; `coverage` is what is shown, `opening` what a
+//! second run makes of the first. `track` lets a leg count its ids 0, 1, 2 … whatever the
+//! direction, the step or the list; `runs` and `cooling` are its memory.
+
+mod coverage;
+mod leg;
+mod opening;
+mod rotation;
+mod walk_state;
+
+mod cooling;
+mod runs;
+mod track;
+
+#[cfg(test)]
+mod tests;
+
+use telusur_model::{Answer, Host, Moment, Run};
+
+use crate::linear::rotation::Rotation;
+
+pub use crate::linear::coverage::{
+    Cell, Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Strip,
+};
+pub use crate::linear::opening::{Opening, ResumeNote};
+pub use crate::linear::walk_state::{Opened, WalkState};
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinearNext {
+    /// Ask for this id. It is in flight until [`answered`](Linear::answered) or
+    /// [`unasked`](Linear::unasked).
+    Ask {
+        /// Which walk, in the order given to [`Linear::new`].
+        walk: usize,
+        /// Which id.
+        id: u64,
+        /// 1 at the first attempt.
+        attempt: u8,
+    },
+    /// Nothing before this moment; `None`: nothing until an answer comes or a host is ready.
+    Wait(Option<Moment>),
+    /// No attempt is left, and nothing is in flight.
+    Finished,
+}
+
+/// The walks of one crawl, taking turns.
+#[derive(Clone, Debug)]
+pub struct Linear {
+    walks: Vec<WalkState>,
+    /// The walk and the leg of every place in the rotation.
+    places: Vec<(usize, usize)>,
+    rotation: Rotation,
+}
+
+impl Linear {
+    /// Walks that take turns in this order.
+    pub fn new(walks: Vec<WalkState>) -> Self {
+        let mut places = Vec::new();
+        let mut rates = Vec::new();
+        for (walk, state) in walks.iter().enumerate() {
+            for (leg, plan) in state.walk().legs().iter().enumerate() {
+                places.push((walk, leg));
+                rates.push(plan.rate);
+            }
+        }
+        let mut linear = Self { walks, places, rotation: Rotation::new(&rates) };
+        for walk in 0..linear.walks.len() {
+            linear.leave_if_finished(walk);
+        }
+        linear
+    }
+
+    /// What to ask now. `is_ready`: whether a host may be asked. Call it again until it waits.
+    pub fn next(&mut self, now: Moment, mut is_ready: impl FnMut(&Host) -> bool) -> LinearNext {
+        let (walks, places) = (&self.walks, &self.places);
+        let picked = self.rotation.next(|place| {
+            let (walk, leg) = places[place];
+            let walk = &walks[walk];
+            walk.leg(leg).can_ask(now) && is_ready(walk.host())
+        });
+        if let Some(place) = picked {
+            let (walk, leg) = self.places[place];
+            let (id, attempt) = self.walks[walk].hand_out(leg, now);
+            return LinearNext::Ask { walk, id, attempt };
+        }
+        if self.rotation.is_empty() {
+            return LinearNext::Finished;
+        }
+        let due = self.walks.iter().filter_map(WalkState::retry_at).filter(|due| *due > now);
+        LinearNext::Wait(due.min())
+    }
+
+    /// An id answered. Returns what the store has to keep, in the same step as the page; `None` if
+    /// the id was not in flight.
+    pub fn answered(&mut self, walk: usize, id: u64, answer: Answer, now: Moment) -> Option<Run> {
+        let run = self.walks.get_mut(walk)?.answered(id, answer, now)?;
+        self.leave_if_finished(walk);
+        Some(run)
+    }
+
+    /// An id that was handed out is not asked for after all; it will be handed out again.
+    pub fn unasked(&mut self, walk: usize, id: u64, now: Moment) {
+        if let Some(state) = self.walks.get_mut(walk) {
+            state.unasked(id, now);
+            self.leave_if_finished(walk);
+        }
+    }
+
+    /// The walks, in order.
+    pub fn walks(&self) -> &[WalkState] {
+        &self.walks
+    }
+
+    fn leave_if_finished(&mut self, walk: usize) {
+        for (place, &(of_walk, leg)) in self.places.iter().enumerate() {
+            if of_walk == walk && self.walks[walk].leg(leg).is_finished() {
+                self.rotation.leave(place);
+            }
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! [`Leg`]: one direction of a walk, and all decisions about it: which id is asked next, which are
+//! asked again, and where it stops.
+//!
+//! Two questions about the margin have different answers. *Where does the sequential crawl stop?*
+//! (`stop`) is known once every id up to there is settled. *Need more be asked?* (`halt`) is
+//! answered sooner: wherever a margin of ids in a row is known to be missing, the stop is there or
+//! earlier, whatever the ids in between that are in flight or wait for an attempt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use telusur_model::{Answer, IdState, Moment, Retry, Run};
+
+use crate::linear::cooling::Cooling;
+use crate::linear::runs::Runs;
+
+/// Fresh ids go before retries, so that failures do not hold up the first pass. But a first pass
+/// may take a year: a retry that was put off for this long ...
+const RETRY_PATIENCE_MS: u64 = 600_000;
+/// ... goes before a fresh id, after this many of them.
+const FRESH_PER_RETRY: u32 = 9;
+
+/// How a leg is walked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LegRules {
+    /// The last offset.
+    pub(crate) last: u64,
+    /// 0: it never stops before the last.
+    pub(crate) margin: u64,
+    pub(crate) attempts: u8,
+    pub(crate) cooldown_ms: u64,
+    /// Whether ids are asked of which nothing is known.
+    pub(crate) asks_fresh: bool,
+}
+
+/// One direction of a walk. Its ids are offsets: 0 is asked first.
+#[derive(Clone, Debug)]
+pub(crate) struct Leg {
+    rules: LegRules,
+    runs: Runs,
+    /// The next id of which nothing is known; all before it are known, in flight or returned.
+    fresh: Option<u64>,
+    /// Fresh ids that were handed out in vain.
+    returned: BTreeSet<u64>,
+    /// The attempt that is under way.
+    in_flight: BTreeMap<u64, u8>,
+    cooling: Cooling,
+    /// Fresh ids handed out since the last retry.
+    fresh_in_row: u32,
+    /// The first id whose fate is open; `None` if none is left.
+    unsettled: Option<u64>,
+    /// Misses in a row up to there.
+    misses: u64,
+    /// Where the sequential crawl stops.
+    stop: Option<u64>,
+    /// The stop is not after this id.
+    halt: Option<u64>,
+}
+
+impl Leg {
+    /// A leg of which this is known. Ids that wait for an attempt wait a full cool-down more:
+    /// nobody remembers when they failed.
+    pub(crate) fn new(rules: LegRules, runs: Runs, now: Moment) -> Self {
+        let mut cooling = Cooling::new(rules.cooldown_ms);
+        let waiting = runs.iter().filter_map(|run| match run.state {
+            IdState::Waiting { attempts } => Some((run, attempts)),
+            _ => None,
+        });
+        // Those that were never asked in this run do not have to cool down.
+        let (cool, warm): (Vec<_>, Vec<_>) = waiting.partition(|(_, attempts)| *attempts == 0);
+        for (run, attempts) in cool {
+            cooling.push_stretch(run.first, run.last, attempts, now);
+        }
+        for (run, attempts) in warm {
+            let due = now.plus_ms(rules.cooldown_ms);
+            cooling.push_stretch(run.first, run.last, attempts, due);
+        }
+        let mut leg = Self {
+            rules,
+            runs,
+            fresh: rules.asks_fresh.then_some(0),
+            returned: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
+            cooling,
+            fresh_in_row: 0,
+            unsettled: Some(0),
+            misses: 0,
+            stop: None,
+            halt: None,
+        };
+        leg.skip_known();
+        if let Some(halt) = leg.first_margin() {
+            leg.halt_at(halt);
+        }
+        leg.settle();
+        leg
+    }
+
+    // ---- decisions ----
+
+    pub(crate) fn can_ask(&self, now: Moment) -> bool {
+        self.has_fresh() || self.cooling.due().is_some_and(|due| due <= now)
+    }
+
+    /// The next id and its attempt. Only if [`can_ask`](Self::can_ask).
+    pub(crate) fn hand_out(&mut self, now: Moment) -> Option<(u64, u8)> {
+        let (offset, attempts) = match self.is_turn_of_retry(now) {
+            true => self.take_retry()?,
+            false => (self.take_fresh()?, 0),
+        };
+        let attempt = attempts.saturating_add(1);
+        self.in_flight.insert(offset, attempt);
+        Some((offset, attempt))
+    }
+
+    fn has_fresh(&self) -> bool {
+        self.fresh.is_some() || !self.returned.is_empty()
+    }
+
+    fn is_turn_of_retry(&self, now: Moment) -> bool {
+        let Some(due) = self.cooling.due().filter(|due| *due <= now) else { return false };
+        let is_overdue = now.ms_since(due) >= RETRY_PATIENCE_MS;
+        !self.has_fresh() || is_overdue && self.fresh_in_row >= FRESH_PER_RETRY
+    }
+
+    fn take_retry(&mut self) -> Option<(u64, u8)> {
+        self.fresh_in_row = 0;
+        self.cooling.take()
+    }
+
+    fn take_fresh(&mut self) -> Option<u64> {
+        self.fresh_in_row = self.fresh_in_row.saturating_add(1);
+        if let Some(offset) = self.returned.pop_first() {
+            return Some(offset);
+        }
+        let offset = self.fresh?;
+        self.fresh = offset.checked_add(1);
+        self.skip_known();
+        Some(offset)
+    }
+
+    // ---- events ----
+
+    /// An id answered. Returns what it is now; `None` if it was not in flight.
+    pub(crate) fn answered(&mut self, offset: u64, answer: Answer, now: Moment) -> Option<IdState> {
+        let attempt = self.in_flight.remove(&offset)?;
+        let state = self.judge(attempt, answer);
+        self.runs.set(Run { first: offset, last: offset, state });
+        match state {
+            IdState::Waiting { attempts } if self.may_ask(offset) => {
+                self.cooling.push(offset, attempts, now);
+            }
+            IdState::Missing | IdState::Hole => self.missed(offset),
+            IdState::Waiting { .. } | IdState::Content => {}
+        }
+        self.settle();
+        Some(state)
+    }
+
+    fn judge(&self, attempt: u8, answer: Answer) -> IdState {
+        match answer {
+            Answer::Content => IdState::Content,
+            Answer::Missing => IdState::Missing,
+            Answer::Failed(Retry::Never) => IdState::Hole,
+            Answer::Failed(Retry::NotCounted) => IdState::Waiting { attempts: attempt - 1 },
+            Answer::Failed(Retry::Later) if attempt < self.rules.attempts => {
+                IdState::Waiting { attempts: attempt }
+            }
+            Answer::Failed(Retry::Later) => IdState::Hole,
+        }
+    }
+
+    /// An id that was handed out is not asked for after all.
+    pub(crate) fn unasked(&mut self, offset: u64, now: Moment) {
+        let Some(attempt) = self.in_flight.remove(&offset) else { return };
+        if !self.may_ask(offset) {
+            return;
+        }
+        match self.runs.at(offset) {
+            Some(_) => self.cooling.put_back(offset, attempt - 1, now),
+            None => {
+                self.returned.insert(offset);
+            }
+        }
+    }
+
+    // ---- the margin ----
+
+    /// Walks as far as every fate is known, as the sequential crawl does.
+    fn settle(&mut self) {
+        while let (None, Some(offset)) = (self.stop, self.unsettled) {
+            let Some(run) = self.runs.at(offset) else { return };
+            match run.state {
+                IdState::Waiting { .. } => return,
+                IdState::Content => self.misses = 0,
+                IdState::Missing | IdState::Hole => {
+                    let in_row = self.misses.saturating_add((run.last - offset).saturating_add(1));
+                    if self.rules.margin > 0 && in_row >= self.rules.margin {
+                        self.stop_at(offset + (self.rules.margin - self.misses - 1));
+                        return;
+                    }
+                    self.misses = in_row;
+                }
+            }
+            self.unsettled = run.last.checked_add(1).filter(|next| *next <= self.rules.last);
+        }
+    }
+
+    fn stop_at(&mut self, offset: u64) {
+        self.misses = self.rules.margin;
+        self.stop = Some(offset);
+        self.fresh = None;
+        self.returned.clear();
+        self.cooling.clear();
+    }
+
+    /// Looks for a margin of misses around an id that is a miss.
+    fn missed(&mut self, offset: u64) {
+        let margin = self.rules.margin;
+        let Some(mut row) = self.runs.at(offset).filter(|_| margin > 0) else { return };
+        // Short loops: where more than a margin lies on one side, the leg has come to its halt.
+        while let Some(left) = row.first.checked_sub(1).and_then(|before| self.runs.at(before))
+            && left.state.is_miss()
+        {
+            row.first = left.first;
+        }
+        while let Some(right) = row.last.checked_add(1).and_then(|after| self.runs.at(after))
+            && right.state.is_miss()
+        {
+            row.last = right.last;
+        }
+        if row.last - row.first >= margin - 1 {
+            self.halt_at(row.first + (margin - 1));
+        }
+    }
+
+    /// Where the first margin of misses in all that is known ends.
+    fn first_margin(&self) -> Option<u64> {
+        let needed = self.rules.margin.checked_sub(1)?;
+        let mut row: Option<(u64, u64)> = None;
+        for run in self.runs.iter().filter(|run| run.state.is_miss()) {
+            let first = match row {
+                Some((first, last)) if last + 1 == run.first => first,
+                _ => run.first,
+            };
+            if run.last - first >= needed {
+                return Some(first + needed);
+            }
+            row = Some((first, run.last));
+        }
+        None
+    }
+
+    fn halt_at(&mut self, offset: u64) {
+        if self.halt.is_some_and(|halt| halt <= offset) {
+            return;
+        }
+        self.halt = Some(offset);
+        self.cooling.forget_beyond(offset);
+        self.returned.retain(|returned| *returned <= offset);
+        self.fresh = self.fresh.filter(|fresh| *fresh <= offset);
+    }
+
+    /// Whether it still matters what an id is.
+    fn may_ask(&self, offset: u64) -> bool {
+        self.stop.is_none() && self.halt.is_none_or(|halt| offset <= halt)
+    }
+
+    /// Moves `fresh` to an id of which nothing is known.
+    fn skip_known(&mut self) {
+        while let Some(run) = self.fresh.and_then(|fresh| self.runs.at(fresh)) {
+            self.fresh = run.last.checked_add(1);
+        }
+        let last = self.halt.unwrap_or(self.rules.last).min(self.rules.last);
+        self.fresh = self.fresh.filter(|fresh| *fresh <= last);
+    }
+
+    // ---- what can be asked ----
+
+    /// Whether nothing is left to ask, or under way.
+    pub(crate) fn is_finished(&self) -> bool {
+        !self.has_fresh() && self.cooling.is_empty() && self.in_flight.is_empty()
+    }
+
+    /// Whether ids are under way, or can be asked without waiting for an attempt.
+    pub(crate) fn is_running(&self) -> bool {
+        self.has_fresh() || !self.in_flight.is_empty()
+    }
+
+    /// When the next retry is due.
+    pub(crate) fn retry_at(&self) -> Option<Moment> {
+        self.cooling.due()
+    }
+
+    pub(crate) fn runs(&self) -> &Runs {
+        &self.runs
+    }
+
+    pub(crate) fn rules(&self) -> &LegRules {
+        &self.rules
+    }
+
+    /// Where the sequential crawl stops by its margin.
+    pub(crate) fn stop(&self) -> Option<u64> {
+        self.stop
+    }
+
+    /// Whether every id has its fate.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.unsettled.is_none()
+    }
+
+    /// Misses in a row, as far as every fate is known.
+    pub(crate) fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    /// The last id that is reported; more may be known.
+    pub(crate) fn reported_last(&self) -> u64 {
+        self.stop.or(self.halt).unwrap_or(self.rules.last)
+    }
+
+    /// The first id that is not crawled yet.
+    pub(crate) fn next(&self) -> Option<u64> {
+        match self.stop {
+            Some(stop) => stop.checked_add(1).filter(|next| *next <= self.rules.last),
+            None => self.returned.first().copied().or(self.fresh).or_else(|| self.first_unknown()),
+        }
+    }
+
+    /// The first id of which nothing is known and that is not under way, where none is asked.
+    fn first_unknown(&self) -> Option<u64> {
+        let mut next = self.unsettled;
+        while let Some(offset) = next {
+            let known_last = match self.runs.at(offset) {
+                Some(run) => run.last,
+                None if self.in_flight.contains_key(&offset) => offset,
+                None => return Some(offset),
+            };
+            next = known_last.checked_add(1).filter(|next| *next <= self.rules.last);
+        }
+        None
+    }
+
+    #[cfg(test)]
+    pub(crate) fn stretches(&self) -> usize {
+        self.cooling.stretches()
+    }
+}

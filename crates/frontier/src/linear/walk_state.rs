@@ -1,0 +1,76 @@
+//! [`WalkState`]: one walk with its progress. It translates between ids, which the world knows, and
+//! the offsets of its legs; the decisions are theirs.
+
+use telusur_model::{Answer, Host, Moment, Run, Walk};
+
+use crate::linear::leg::Leg;
+use crate::linear::opening::ResumeNote;
+use crate::linear::track::Track;
+
+/// One walk, as far as it has come.
+#[derive(Clone, Debug)]
+pub struct WalkState {
+    walk: Walk,
+    pub(super) legs: Vec<(Track, Leg)>,
+}
+
+/// A walk that was opened, and what there is to say about it.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The walk.
+    pub state: WalkState,
+    /// What the store has to keep before anything is asked: holes that are retried.
+    pub changed: Vec<Run>,
+    /// What became of an earlier run, for the user.
+    pub notes: Vec<ResumeNote>,
+}
+
+impl WalkState {
+    pub(super) fn new(walk: Walk, legs: Vec<(Track, Leg)>) -> Self {
+        Self { walk, legs }
+    }
+
+    /// What was asked for.
+    pub fn walk(&self) -> &Walk {
+        &self.walk
+    }
+
+    /// The host that is asked.
+    pub fn host(&self) -> &Host {
+        self.walk.rules().template.host()
+    }
+
+    pub(super) fn leg(&self, leg: usize) -> &Leg {
+        &self.legs[leg].1
+    }
+
+    /// The next id of a leg that can ask, and its attempt.
+    pub(super) fn hand_out(&mut self, leg: usize, now: Moment) -> (u64, u8) {
+        let (track, leg) = &mut self.legs[leg];
+        let (offset, attempt) = leg.hand_out(now).expect("asked only if it can");
+        (self.walk.id_at(track.position(offset)), attempt)
+    }
+
+    pub(super) fn answered(&mut self, id: u64, answer: Answer, now: Moment) -> Option<Run> {
+        let position = self.walk.position_of(id)?;
+        let (leg, offset) = self.leg_of(position)?;
+        let state = leg.answered(offset, answer, now)?;
+        Some(Run { first: position, last: position, state })
+    }
+
+    pub(super) fn unasked(&mut self, id: u64, now: Moment) {
+        let Some(position) = self.walk.position_of(id) else { return };
+        if let Some((leg, offset)) = self.leg_of(position) {
+            leg.unasked(offset, now);
+        }
+    }
+
+    /// When the next retry is due.
+    pub(super) fn retry_at(&self) -> Option<Moment> {
+        self.legs.iter().filter_map(|(_, leg)| leg.retry_at()).min()
+    }
+
+    fn leg_of(&mut self, position: u64) -> Option<(&mut Leg, u64)> {
+        self.legs.iter_mut().find_map(|(track, leg)| Some((leg, track.offset(position)?)))
+    }
+}
