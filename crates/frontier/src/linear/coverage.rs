@@ -331,10 +331,11 @@ impl Axis {
     fn count(&self, low: i128, high: i128, kind: usize, cells: &mut [[u128; 4]]) {
         let from = (low - self.first).unsigned_abs();
         let to = (high - self.first).unsigned_abs();
-        for cell in self.cell(low)..=self.cell(high) {
+        let (cell_first, cell_last) = (self.cell(low), self.cell(high));
+        for (cell, counts) in (cell_first..).zip(&mut cells[cell_first..=cell_last]) {
             let first = from.max(self.before(cell));
             let last = to.min(self.before(cell + 1) - 1);
-            cells[cell][kind] += last - first + 1;
+            counts[kind] += last - first + 1;
         }
     }
 

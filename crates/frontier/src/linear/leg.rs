@@ -1,10 +1,11 @@
 //! [`Leg`]: one direction of a walk, and all decisions about it: which id is asked next, which are
 //! asked again, and where it stops.
 //!
-//! Two questions about the margin have different answers. *Where does the sequential crawl stop?*
-//! (`stop`) is known once every id up to there is settled. *Need more be asked?* (`halt`) is
-//! answered sooner: wherever a margin of ids in a row is known to be missing, the stop is there or
-//! earlier, whatever the ids in between that are in flight or wait for an attempt.
+//! The margin asks two questions. *Need more be asked?* Where a margin of ids in a row is known to
+//! be missing, the sequential crawl stops there or earlier, whatever the ids before it that are in
+//! flight or wait for an attempt: the first such place is the `halt`. *Where does it stop?* At the
+//! halt, once every id up to there is settled: then the `stop` is known. A halt can move down until
+//! then, when an id before it turns out to be a miss; it never moves up.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -187,27 +188,30 @@ impl Leg {
 
     /// Walks as far as every fate is known, as the sequential crawl does.
     fn settle(&mut self) {
-        while let (None, Some(offset)) = (self.stop, self.unsettled) {
+        while self.stop.is_none() {
+            if let Some(halt) = self.halt
+                && self.unsettled.is_none_or(|offset| offset > halt)
+            {
+                self.stop_at(halt);
+                return;
+            }
+            let Some(offset) = self.unsettled else { return };
             let Some(run) = self.runs.at(offset) else { return };
             match run.state {
                 IdState::Waiting { .. } => return,
                 IdState::Content => self.misses = 0,
                 IdState::Missing | IdState::Hole => {
-                    let in_row = self.misses.saturating_add((run.last - offset).saturating_add(1));
-                    if self.rules.margin > 0 && in_row >= self.rules.margin {
-                        self.stop_at(offset + (self.rules.margin - self.misses - 1));
-                        return;
-                    }
-                    self.misses = in_row;
+                    self.misses = self.misses.saturating_add((run.last - offset).saturating_add(1));
                 }
             }
             self.unsettled = run.last.checked_add(1).filter(|next| *next <= self.rules.last);
         }
     }
 
-    fn stop_at(&mut self, offset: u64) {
+    /// Every fate up to the halt is known: the sequential crawl stops here, too.
+    fn stop_at(&mut self, halt: u64) {
         self.misses = self.rules.margin;
-        self.stop = Some(offset);
+        self.stop = Some(halt);
         self.fresh = None;
         self.returned.clear();
         self.cooling.clear();
@@ -316,7 +320,7 @@ impl Leg {
 
     /// The last id that is reported; more may be known.
     pub(crate) fn reported_last(&self) -> u64 {
-        self.stop.or(self.halt).unwrap_or(self.rules.last)
+        self.halt.unwrap_or(self.rules.last)
     }
 
     /// The first id that is not crawled yet.

@@ -105,6 +105,60 @@ fn nothing_more_is_asked_once_the_stop_is_certain() {
     assert_eq!(linear.walks()[0].coverage().legs[0].stop, Some(3));
 }
 
+/// Hands out the first ids of a walk with margin 3, then tells how the later of them answered.
+fn after_answers(attempts: u8, handed_out: u64, answers: &[(u64, Answer)]) -> Linear {
+    let rules = WalkRules { margin: 3, attempts, ..range(1, 99) };
+    let mut linear = Linear::new(vec![opened(rules)]);
+    for id in 1..=handed_out {
+        let ask = LinearNext::Ask { walk: 0, id, attempt: 1 };
+        assert_eq!(linear.next(Moment(0), |_| true), ask);
+    }
+    for (id, answer) in answers {
+        linear.answered(0, *id, *answer, Moment(0));
+    }
+    linear
+}
+
+#[test]
+fn misses_and_holes_make_a_stop_certain_together() {
+    let (missing, hole) = (Answer::Missing, FAILED);
+    for answers in [
+        [(2, missing), (3, hole), (4, missing)],
+        [(4, missing), (3, hole), (2, missing)],
+        [(4, hole), (2, hole), (3, missing)],
+        [(3, missing), (4, missing), (2, hole)],
+    ] {
+        let mut linear = after_answers(1, 4, &answers);
+        assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(None), "{answers:?}");
+    }
+}
+
+#[test]
+fn nothing_past_a_certain_stop_is_asked_again() {
+    let missing = |id| (id, Answer::Missing);
+    let answers = [(1, FAILED), (6, FAILED), missing(2), missing(3), missing(4)];
+    let mut linear = after_answers(2, 7, &answers);
+    linear.unasked(0, 5, Moment(0));
+    linear.answered(0, 7, FAILED, Moment(0));
+    assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(Some(Moment(1000))));
+    let again = LinearNext::Ask { walk: 0, id: 1, attempt: 2 };
+    assert_eq!(linear.next(Moment(5000), |_| true), again);
+    assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Wait(None));
+    linear.answered(0, 1, Answer::Content, Moment(5000));
+    assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Finished);
+}
+
+#[test]
+fn an_id_given_back_past_a_certain_stop_is_not_asked() {
+    let missing = |id| (id, Answer::Missing);
+    let mut linear = after_answers(1, 6, &[]);
+    linear.unasked(0, 5, Moment(0));
+    for (id, answer) in [missing(2), missing(3), missing(4)] {
+        linear.answered(0, id, answer, Moment(0));
+    }
+    assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(None));
+}
+
 // ---- missing and failed ----
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use telusur_model::{Answer, Direction, IdState, Moment, Resume, Run, Walk, WalkRules};
 
 use super::play::{Manners, Play, Web, drawn, range, reported, walk};
-use crate::linear::{LegState, Opening, ResumeNote};
+use crate::linear::{LegState, Linear, LinearNext, Opening, ResumeNote};
 
 type Kept = BTreeMap<u64, IdState>;
 
@@ -113,6 +113,37 @@ fn attempts_used_before_a_kill_are_used() {
     let (asked, left) = second_run(&rules, kept, &Opening::recover(Resume::All), &web);
     assert_eq!(asked, [1, 1]);
     assert_eq!(left[&1], IdState::Hole);
+}
+
+/// Opens a walk over 1 to 9 with margin 3 after a crash.
+fn recovered(runs: &[Run]) -> Linear {
+    let rules = WalkRules { margin: 3, attempts: 3, ..range(1, 9) };
+    let opening = Opening::recover(Resume::All);
+    let opened = opening.open(walk(rules), runs.iter().copied(), Moment(50));
+    Linear::new(vec![opened.state])
+}
+
+#[test]
+fn after_a_crash_a_failed_id_cools_down_once_more() {
+    let waiting = IdState::Waiting { attempts: 1 };
+    let mut linear = recovered(&[
+        Run { first: 1, last: 1, state: waiting },
+        Run { first: 2, last: 9, state: IdState::Content },
+    ]);
+    assert_eq!(linear.next(Moment(50), |_| true), LinearNext::Wait(Some(Moment(1050))));
+    let again = LinearNext::Ask { walk: 0, id: 1, attempt: 2 };
+    assert_eq!(linear.next(Moment(1050), |_| true), again);
+}
+
+#[test]
+fn after_a_crash_a_certain_stop_is_still_certain() {
+    let waiting = IdState::Waiting { attempts: 1 };
+    let mut linear = recovered(&[
+        Run { first: 1, last: 1, state: waiting },
+        Run { first: 2, last: 3, state: IdState::Missing },
+        Run { first: 4, last: 4, state: IdState::Hole },
+    ]);
+    assert_eq!(linear.next(Moment(50), |_| true), LinearNext::Wait(Some(Moment(1050))));
 }
 
 #[test]
@@ -228,10 +259,9 @@ fn second_run_with_misses_asked(
     let runs: Vec<Run> =
         kept.iter().map(|(&id, &state)| Run { first: id, last: id, state }).collect();
     let state = opening.open(walk(rules.clone()), runs, Moment(0)).state;
-    let mut linear = crate::linear::Linear::new(vec![state]);
+    let mut linear = Linear::new(vec![state]);
     let mut asked = Vec::new();
-    while let crate::linear::LinearNext::Ask { id, attempt, .. } = linear.next(Moment(0), |_| true)
-    {
+    while let LinearNext::Ask { id, attempt, .. } = linear.next(Moment(0), |_| true) {
         asked.push(id);
         let run = linear.answered(0, id, web(0, id, attempt), Moment(0)).unwrap();
         kept.insert(id, run.state);
