@@ -64,23 +64,26 @@ pub struct Linear {
     walks: Vec<WalkState>,
     /// The walk and the leg of every place in the rotation.
     places: Vec<(usize, usize)>,
+    /// The place of the first leg of every walk.
+    place_first: Vec<usize>,
     rotation: Rotation,
 }
 
 impl Linear {
     /// Walks that take turns in this order.
     pub fn new(walks: Vec<WalkState>) -> Self {
-        let mut places = Vec::new();
-        let mut rates = Vec::new();
+        let (mut places, mut place_first, mut rates) = (Vec::new(), Vec::new(), Vec::new());
         for (walk, state) in walks.iter().enumerate() {
+            place_first.push(places.len());
             for (leg, plan) in state.walk().legs().iter().enumerate() {
                 places.push((walk, leg));
                 rates.push(plan.rate);
             }
         }
-        let mut linear = Self { walks, places, rotation: Rotation::new(&rates) };
-        for walk in 0..linear.walks.len() {
-            linear.leave_if_finished(walk);
+        let rotation = Rotation::new(&rates);
+        let mut linear = Self { walks, places, place_first, rotation };
+        for place in 0..linear.places.len() {
+            linear.leave_if_finished(place);
         }
         linear
     }
@@ -108,16 +111,17 @@ impl Linear {
     /// An id answered. Returns what the store has to keep, in the same step as the page; `None` if
     /// the id was not in flight.
     pub fn answered(&mut self, walk: usize, id: u64, answer: Answer, now: Moment) -> Option<Run> {
-        let run = self.walks.get_mut(walk)?.answered(id, answer, now)?;
-        self.leave_if_finished(walk);
+        let (leg, run) = self.walks.get_mut(walk)?.answered(id, answer, now)?;
+        self.leave_if_finished(self.place_first[walk] + leg);
         Some(run)
     }
 
     /// An id that was handed out is not asked for after all; it will be handed out again.
     pub fn unasked(&mut self, walk: usize, id: u64, now: Moment) {
-        if let Some(state) = self.walks.get_mut(walk) {
-            state.unasked(id, now);
-            self.leave_if_finished(walk);
+        let leg = self.walks.get_mut(walk).and_then(|state| state.unasked(id, now));
+        if let Some(leg) = leg {
+            // It may have been past the stop, and the last one under way.
+            self.leave_if_finished(self.place_first[walk] + leg);
         }
     }
 
@@ -126,11 +130,10 @@ impl Linear {
         &self.walks
     }
 
-    fn leave_if_finished(&mut self, walk: usize) {
-        for (place, &(of_walk, leg)) in self.places.iter().enumerate() {
-            if of_walk == walk && self.walks[walk].leg(leg).is_finished() {
-                self.rotation.leave(place);
-            }
+    fn leave_if_finished(&mut self, place: usize) {
+        let (walk, leg) = self.places[place];
+        if self.walks[walk].leg(leg).is_finished() {
+            self.rotation.leave(place);
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use telusur_model::{Answer, IdState, Moment, Retry, Run};
+use telusur_model::{Answer, IdState, Moment, Run};
 
 use crate::linear::cooling::Cooling;
 use crate::linear::runs::Runs;
@@ -144,7 +144,7 @@ impl Leg {
     /// An id answered. Returns what it is now; `None` if it was not in flight.
     pub(crate) fn answered(&mut self, offset: u64, answer: Answer, now: Moment) -> Option<IdState> {
         let attempt = self.in_flight.remove(&offset)?;
-        let state = self.judge(attempt, answer);
+        let state = IdState::after(answer, attempt, self.rules.attempts);
         self.runs.set(Run { first: offset, last: offset, state });
         match state {
             IdState::Waiting { attempts } if self.may_ask(offset) => {
@@ -155,19 +155,6 @@ impl Leg {
         }
         self.settle();
         Some(state)
-    }
-
-    fn judge(&self, attempt: u8, answer: Answer) -> IdState {
-        match answer {
-            Answer::Content => IdState::Content,
-            Answer::Missing => IdState::Missing,
-            Answer::Failed(Retry::Never) => IdState::Hole,
-            Answer::Failed(Retry::NotCounted) => IdState::Waiting { attempts: attempt - 1 },
-            Answer::Failed(Retry::Later) if attempt < self.rules.attempts => {
-                IdState::Waiting { attempts: attempt }
-            }
-            Answer::Failed(Retry::Later) => IdState::Hole,
-        }
     }
 
     /// An id that was handed out is not asked for after all.

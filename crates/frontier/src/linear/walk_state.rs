@@ -51,18 +51,24 @@ impl WalkState {
         (self.walk.id_at(track.position(offset)), attempt)
     }
 
-    pub(super) fn answered(&mut self, id: u64, answer: Answer, now: Moment) -> Option<Run> {
+    /// Returns the leg of the id, and what the store has to keep.
+    pub(super) fn answered(
+        &mut self,
+        id: u64,
+        answer: Answer,
+        now: Moment,
+    ) -> Option<(usize, Run)> {
         let position = self.walk.position_of(id)?;
-        let (leg, offset) = self.leg_of(position)?;
-        let state = leg.answered(offset, answer, now)?;
-        Some(Run { first: position, last: position, state })
+        let (index, offset) = self.leg_of(position)?;
+        let state = self.legs[index].1.answered(offset, answer, now)?;
+        Some((index, Run { first: position, last: position, state }))
     }
 
-    pub(super) fn unasked(&mut self, id: u64, now: Moment) {
-        let Some(position) = self.walk.position_of(id) else { return };
-        if let Some((leg, offset)) = self.leg_of(position) {
-            leg.unasked(offset, now);
-        }
+    /// Returns the leg of the id.
+    pub(super) fn unasked(&mut self, id: u64, now: Moment) -> Option<usize> {
+        let (index, offset) = self.leg_of(self.walk.position_of(id)?)?;
+        self.legs[index].1.unasked(offset, now);
+        Some(index)
     }
 
     /// When the next retry is due.
@@ -70,7 +76,8 @@ impl WalkState {
         self.legs.iter().filter_map(|(_, leg)| leg.retry_at()).min()
     }
 
-    fn leg_of(&mut self, position: u64) -> Option<(&mut Leg, u64)> {
-        self.legs.iter_mut().find_map(|(track, leg)| Some((leg, track.offset(position)?)))
+    fn leg_of(&self, position: u64) -> Option<(usize, u64)> {
+        let offsets = self.legs.iter().map(|(track, _)| track.offset(position));
+        offsets.enumerate().find_map(|(index, offset)| Some((index, offset?)))
     }
 }

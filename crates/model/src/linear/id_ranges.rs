@@ -57,6 +57,10 @@ impl IdRanges {
     /// Reads a list: an id or a range `10-20` on each line, `#` begins a comment. Order and
     /// repetitions make no difference.
     pub fn parse(text: &str) -> Result<Self, IdListError> {
+        Self::parse_at_most(text, ID_RANGES_MAX)
+    }
+
+    fn parse_at_most(text: &str, ranges_max: usize) -> Result<Self, IdListError> {
         let mut ranges = Vec::new();
         for (index, whole) in text.lines().enumerate() {
             let line = index + 1;
@@ -72,16 +76,16 @@ impl IdRanges {
                 return Err(IdListError::Reversed { line, text: content.to_owned() });
             }
             ranges.push((first, last));
-            if ranges.len() > 2 * ID_RANGES_MAX {
+            if ranges.len() > 2 * ranges_max {
                 // Lists of single ids shrink a lot when they are joined.
                 ranges = Self::new(ranges).0;
-                if ranges.len() > ID_RANGES_MAX {
+                if ranges.len() > ranges_max {
                     return Err(IdListError::TooMany);
                 }
             }
         }
         let ranges = Self::new(ranges);
-        if ranges.0.len() > ID_RANGES_MAX { Err(IdListError::TooMany) } else { Ok(ranges) }
+        if ranges.0.len() > ranges_max { Err(IdListError::TooMany) } else { Ok(ranges) }
     }
 
     /// The part between two ids, both inclusive.
@@ -132,10 +136,13 @@ mod tests {
 
     #[test]
     fn a_list_is_bounded_by_its_ranges() {
-        let evens: String = (0..=ID_RANGES_MAX).map(|id| format!("{}\n", 2 * id)).collect();
-        assert_eq!(IdRanges::parse(&evens), Err(IdListError::TooMany));
-        let all: String = (0..ID_RANGES_MAX).map(|id| format!("{id}\n")).collect();
-        assert_eq!(IdRanges::parse(&all).unwrap().as_slice().len(), 1);
+        let list = |step: u64, lines: u64| -> String {
+            (0..lines).map(|line| format!("{}\n", line * step)).collect()
+        };
+        assert_eq!(IdRanges::parse_at_most(&list(2, 4), 3), Err(IdListError::TooMany));
+        assert_eq!(IdRanges::parse_at_most(&list(2, 99), 3), Err(IdListError::TooMany));
+        assert_eq!(IdRanges::parse_at_most(&list(2, 3), 3).unwrap().as_slice().len(), 3);
+        assert_eq!(IdRanges::parse_at_most(&list(1, 99), 3).unwrap().as_slice(), [(0, 98)]);
     }
 
     #[test]

@@ -23,6 +23,22 @@ pub enum IdState {
 }
 
 impl IdState {
+    /// What an id is after an attempt, if there may be `attempts_max` of them. The first is 1.
+    pub fn after(answer: Answer, attempt: u8, attempts_max: u8) -> Self {
+        match answer {
+            Answer::Content => Self::Content,
+            Answer::Missing => Self::Missing,
+            Answer::Failed(Retry::Never) => Self::Hole,
+            Answer::Failed(Retry::NotCounted) => {
+                Self::Waiting { attempts: attempt.saturating_sub(1) }
+            }
+            Answer::Failed(Retry::Later) if attempt < attempts_max => {
+                Self::Waiting { attempts: attempt }
+            }
+            Answer::Failed(Retry::Later) => Self::Hole,
+        }
+    }
+
     /// The stable word: it is stored, exported and shown.
     pub fn word(self) -> &'static str {
         match self {
@@ -149,6 +165,17 @@ mod tests {
             run(u64::MAX, u64::MAX, Content),
             &[run(0, u64::MAX - 1, Hole), run(u64::MAX, u64::MAX, Content)],
         );
+    }
+
+    #[test]
+    fn attempts_are_used_up() {
+        let failed = |retry, attempt| IdState::after(Answer::Failed(retry), attempt, 3);
+        assert_eq!(failed(Retry::Later, 2), IdState::Waiting { attempts: 2 });
+        assert_eq!(failed(Retry::Later, 3), Hole);
+        // The number of attempts may have been larger in an earlier run.
+        assert_eq!(failed(Retry::Later, 4), Hole);
+        assert_eq!(failed(Retry::NotCounted, 3), IdState::Waiting { attempts: 2 });
+        assert_eq!(failed(Retry::Never, 1), Hole);
     }
 
     #[test]
