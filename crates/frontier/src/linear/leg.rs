@@ -55,6 +55,9 @@ pub(crate) struct Leg {
     stop: Option<u64>,
     /// The stop is not after this id.
     halt: Option<u64>,
+    /// The misses in a row that were looked at last, so that a site which alternates between two
+    /// kinds of misses does not make us look at all of them again and again.
+    row: Option<Run>,
 }
 
 impl Leg {
@@ -87,6 +90,7 @@ impl Leg {
             misses: 0,
             stop: None,
             halt: None,
+            row: None,
         };
         leg.skip_known();
         if let Some(halt) = leg.first_margin() {
@@ -207,8 +211,13 @@ impl Leg {
     /// Looks for a margin of misses around an id that is a miss.
     fn missed(&mut self, offset: u64) {
         let margin = self.rules.margin;
-        let Some(mut row) = self.runs.at(offset).filter(|_| margin > 0) else { return };
-        // Short loops: where more than a margin lies on one side, the leg has come to its halt.
+        let Some(run) = self.runs.at(offset).filter(|_| margin > 0) else { return };
+        let mut row = match self.row {
+            Some(row) if row.touches(run) => {
+                Run { first: row.first.min(run.first), last: row.last.max(run.last), ..run }
+            }
+            _ => run,
+        };
         while let Some(left) = row.first.checked_sub(1).and_then(|before| self.runs.at(before))
             && left.state.is_miss()
         {
@@ -219,6 +228,7 @@ impl Leg {
         {
             row.last = right.last;
         }
+        self.row = Some(row);
         if row.last - row.first >= margin - 1 {
             self.halt_at(row.first + (margin - 1));
         }

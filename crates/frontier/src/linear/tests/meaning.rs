@@ -439,6 +439,20 @@ fn a_range_of_a_million_millions_costs_no_memory() {
     assert_eq!(walk.coverage().counts.unknown, Some((1 << 40) + 1 - 10_000));
 }
 
+#[test]
+fn a_site_that_alternates_between_misses_costs_no_more_per_id() {
+    // If each answer looked at the whole row, this test would take minutes.
+    let rules = WalkRules { margin: 1 << 20, ..range(0, 1 << 40) };
+    let mut linear = Linear::new(vec![opened(rules)]);
+    for _ in 0..30_000 {
+        let LinearNext::Ask { id, .. } = linear.next(Moment(0), |_| true) else {
+            panic!("there is always something to ask");
+        };
+        linear.answered(0, id, if id % 2 == 0 { Answer::Missing } else { FAILED }, Moment(0));
+    }
+    assert_eq!(linear.walks()[0].coverage().legs[0].misses_in_row, 30_000);
+}
+
 // ---- what is shown ----
 
 #[test]
