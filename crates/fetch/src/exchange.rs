@@ -15,6 +15,7 @@ use url::Position;
 
 use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
+use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::decode::{self, Decoder};
 use crate::failure::Failure;
@@ -30,6 +31,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) clock: &'a dyn Clock,
     pub(crate) url: &'a PageUrl,
     pub(crate) profile: &'a FetchProfile,
+    pub(crate) conditions: &'a Conditions,
     pub(crate) deadline: Instant,
 }
 
@@ -78,6 +80,7 @@ impl Exchange<'_> {
         for (name, value) in self.profile.headers_for(self.url) {
             headers.insert(name.clone(), value.clone());
         }
+        self.conditions.add_to(headers);
         Ok(request)
     }
 
@@ -106,6 +109,11 @@ impl Exchange<'_> {
             return Ok(Answer { outcome, is_connection_clean: is_read && is_framing_clear });
         }
         match head.status {
+            StatusCode::NOT_MODIFIED if self.conditions.is_empty() => {
+                // There is no page that could be unchanged, and to ask again brings the same answer.
+                let detail = "304 in answer to a request without conditions";
+                return Err(Failure::never(Reason::ProtocolError, detail));
+            }
             StatusCode::NOT_MODIFIED => {
                 let outcome = FetchOutcome::NotModified;
                 return Ok(Answer { outcome, is_connection_clean: is_framing_clear });

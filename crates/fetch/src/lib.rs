@@ -23,9 +23,12 @@ mod wire;
 
 mod answer;
 mod body;
+mod conditions;
 mod decode;
 mod exchange;
 mod failure;
+mod http_date;
+mod retry_after;
 
 pub mod robots;
 pub mod sitemap;
@@ -34,5 +37,6 @@ pub use crate::guard::{AddressGuard, GuardError};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};
+pub use crate::retry_after::retry_after_ms;
 pub use crate::settings::FetchSettings;
 pub use crate::web_fetcher::{FetcherError, WebFetcher};

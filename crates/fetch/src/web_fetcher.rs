@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, Reason, Retry};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::connector::Connector;
 use crate::exchange::{Answer, Exchange, Sending};
@@ -17,6 +18,7 @@ use crate::names::{NameLookup, Names, SystemLookup};
 use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 use crate::pool::{Pool, PoolKey};
 use crate::profile::FetchProfile;
+use crate::retry_after::retry_after_ms;
 use crate::settings::FetchSettings;
 
 /// Asks real servers for pages.
@@ -61,12 +63,13 @@ impl WebFetcher {
         &self,
         url: &PageUrl,
         profile: &FetchProfile,
+        conditions: &Conditions,
         sending: &mut Sending,
     ) -> Result<FetchOutcome, Failure> {
         let deadline = Instant::now() + profile.timeout;
         let addresses = self.addresses(url, profile, deadline).await?;
-        let exchange =
-            Exchange { settings: &self.settings, clock: &*self.clock, url, profile, deadline };
+        let (settings, clock) = (&self.settings, &*self.clock);
+        let exchange = Exchange { settings, clock, url, profile, conditions, deadline };
         if let Some(mut connection) = self.pooled(url, &addresses) {
             let answer = exchange.run(&mut connection, sending).await;
             if !answer.as_ref().is_err_and(|failure| is_stale(failure, &connection)) {
@@ -150,12 +153,19 @@ impl Fetch for WebFetcher {
         let started_at = self.clock.now();
         let mut sending =
             Sending { on_request: order.on_request, requested_at: None, address: None };
-        let outcome = self.visit(&order.url, &order.profile, &mut sending).await;
+        let conditions = Conditions::new(&order.if_changed, self.clock.wall());
+        let outcome = self.visit(&order.url, &order.profile, &conditions, &mut sending).await;
+        let outcome = outcome.unwrap_or_else(FetchOutcome::from);
+        let retry_after_ms = match &outcome {
+            FetchOutcome::Page(page) => retry_after_ms(page, self.clock.wall()),
+            _ => None,
+        };
         Fetched {
-            outcome: outcome.unwrap_or_else(FetchOutcome::from),
+            outcome,
             requested_at: sending.requested_at,
             took_ms: self.clock.now().ms_since(started_at),
             address: sending.address,
+            retry_after_ms,
         }
     }
 

@@ -24,7 +24,7 @@ pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FetchRules, FinishReason, Keep, Limits,
     PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
-pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry};
+pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
@@ -34,7 +34,7 @@ pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, PageRec
 pub use crate::scope::{
     QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
 };
-pub use crate::time::{Clock, Moment, Timestamp};
+pub use crate::time::{Clock, Moment, Timestamp, days_from_civil};
 pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError};
 pub use crate::url_key::{UrlKey, UrlKeyer, normal_form};
 pub use crate::url_shape::UrlShape;

@@ -60,7 +60,7 @@ async fn whoever_counts_delays_is_told_of_the_request() {
     let (on_request, told) = oneshot::channel();
     let url = PageUrl::parse(&server.url("/")).unwrap();
     let profile = Arc::new(bench.profile.clone());
-    let order = FetchOrder { url, profile, on_request: Some(on_request) };
+    let order = FetchOrder { on_request: Some(on_request), ..FetchOrder::new(url, profile) };
     let fetched = bench.fetcher.fetch(order).await;
     assert_eq!(fetched.requested_at, Some(Moment(7)));
     assert_eq!(told.await, Ok(Moment(7)));
@@ -242,12 +242,6 @@ async fn any_status_with_a_valid_answer_is_a_page() {
         let FetchOutcome::Page(page) = outcome else { panic!("{outcome:?}") };
         assert_eq!((page.status, page.header("retry-after")), (status, Some("-1")));
     }
-}
-
-#[tokio::test]
-async fn not_modified() {
-    let outcome = answered("HTTP/1.1 304 Not Modified\r\n\r\n").await;
-    assert_eq!(outcome, FetchOutcome::NotModified);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod bench;
 mod script;
 
 mod codings;
+mod conditions;
 mod http;
 mod names;
 mod redirects;
