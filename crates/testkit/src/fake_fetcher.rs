@@ -176,7 +176,9 @@ mod tests {
         let (on_request, announced) = tokio::sync::oneshot::channel();
         let url = PageUrl::parse("http://host-0.test/p/0").unwrap();
         let profile = Arc::new(profile());
-        fetcher.fetch(FetchOrder { on_request: Some(on_request), ..FetchOrder::new(url, profile) }).await;
+        fetcher
+            .fetch(FetchOrder { on_request: Some(on_request), ..FetchOrder::new(url, profile) })
+            .await;
         assert_eq!(announced.await, Ok(Moment(0)));
     }
 
