@@ -23,10 +23,21 @@ enum Stream {
 }
 
 /// What the owner of a connection knows about its wire while hyper holds it.
-#[derive(Default)]
 pub(crate) struct WireMeter {
     received: AtomicU64,
     is_idle: AtomicBool,
+    /// Where the stream ends for us, whatever the server still sends.
+    received_max: AtomicU64,
+}
+
+impl Default for WireMeter {
+    fn default() -> Self {
+        Self {
+            received: AtomicU64::new(0),
+            is_idle: AtomicBool::new(false),
+            received_max: AtomicU64::new(u64::MAX),
+        }
+    }
 }
 
 impl WireMeter {
@@ -38,6 +49,15 @@ impl WireMeter {
     /// Says whether an answer is expected. On an idle wire whatever arrives counts as its end.
     pub(crate) fn set_idle(&self, is_idle: bool) {
         self.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+
+    /// Says how much may still come. More than that ends the wire.
+    pub(crate) fn expect_bytes(&self, bytes_max: u64) {
+        self.received_max.store(self.received().saturating_add(bytes_max), Ordering::Relaxed);
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.received() >= self.received_max.load(Ordering::Relaxed)
     }
 }
 
@@ -74,7 +94,8 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.meter.is_idle.load(Ordering::Relaxed) && !self.is_silent() {
+        let is_unasked = self.meter.is_idle.load(Ordering::Relaxed) && !self.is_silent();
+        if is_unasked || self.meter.is_used_up() {
             // To hyper this is the end of the stream, which ends the connection.
             return Poll::Ready(Ok(()));
         }

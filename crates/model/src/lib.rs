@@ -6,6 +6,7 @@
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
 mod crawl;
+mod fetch_rules;
 mod fetched;
 mod host;
 mod origin;
@@ -21,9 +22,10 @@ mod url_shape;
 mod visit;
 
 pub use crate::crawl::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FetchRules, FinishReason, Keep, Limits,
-    PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
+    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, PauseReason,
+    Politeness, RobotsRules, Seeds, SitemapRules,
 };
+pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};

@@ -13,7 +13,7 @@ use telusur_model::{PageUrl, Reason};
 use crate::failure::Failure;
 
 /// The operator's exceptions from "public addresses and web ports only".
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressGuard {
     /// Any web port of these addresses is open.
     ranges: Vec<IpNet>,
@@ -23,7 +23,7 @@ pub struct AddressGuard {
     names: Vec<NamedPort>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NamedPort {
     host: String,
     port: u16,

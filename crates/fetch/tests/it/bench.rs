@@ -37,7 +37,7 @@ impl Bench {
         Self::with(FetchSettings::default(), rules)
     }
 
-    fn with(settings: FetchSettings, mut rules: FetchRules) -> Self {
+    pub(crate) fn with(settings: FetchSettings, mut rules: FetchRules) -> Self {
         if rules.allow_private.is_empty() {
             rules.allow_private = vec!["127.0.0.1".to_owned()];
         }

@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests, too")]
 
+mod authority;
 mod bench;
 mod script;
 
 mod codings;
 mod conditions;
 mod http;
+mod http2;
 mod names;
 mod redirects;
 mod reuse;

@@ -3,71 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use telusur_fetch::FetchSettings;
 use telusur_model::{FetchOutcome, Reason, Retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+use crate::authority::{Authority, certificate_for, server_config};
 use crate::bench::{Bench, reason};
 use crate::script::{Hold, ScriptedServer, send};
-
-/// An authority that the fetcher trusts.
-struct Authority {
-    certificate: CertificateDer<'static>,
-    issuer: Issuer<'static, KeyPair>,
-}
-
-impl Authority {
-    fn trusted() -> Self {
-        Self::named("an authority that is trusted")
-    }
-
-    fn named(name: &str) -> Self {
-        let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let certificate = params.self_signed(&key).unwrap().der().clone();
-        Self { certificate, issuer: Issuer::new(params, key) }
-    }
-
-    fn bench(&self) -> Bench {
-        let extra_roots = vec![self.certificate.clone()];
-        let settings = FetchSettings { extra_roots, ..FetchSettings::default() };
-        let bench = Bench::with_settings(settings);
-        bench.names.add("secure.test", &["127.0.0.1"]);
-        bench
-    }
-
-    fn sign(&self, params: &CertificateParams) -> ServerConfig {
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
-        server_config(certificate, &key, rustls::ALL_VERSIONS)
-    }
-}
-
-fn certificate_for(name: &str) -> CertificateParams {
-    CertificateParams::new(vec![name.to_owned()]).unwrap()
-}
-
-fn server_config(
-    certificate: CertificateDer<'static>,
-    key: &KeyPair,
-    versions: &[&'static rustls::SupportedProtocolVersion],
-) -> ServerConfig {
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(versions)
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap()
-}
 
 /// Answers every request with the same page; gives the port.
 async fn serve(config: ServerConfig) -> u16 {
