@@ -12,6 +12,7 @@ mod conditions;
 mod http;
 mod http2;
 mod names;
+mod proxies;
 mod redirects;
 mod reuse;
 mod tcp;

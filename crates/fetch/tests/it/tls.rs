@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
-use telusur_fetch::FetchSettings;
-use telusur_model::{FetchOutcome, Reason, Retry};
+use telusur_fetch::{FetchProfile, FetchSettings};
+use telusur_model::{FetchOutcome, FetchRules, Host, Reason, Retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -17,17 +17,25 @@ use crate::script::{Hold, ScriptedServer, send};
 
 /// Answers every request with the same page; gives the port.
 async fn serve(config: ServerConfig) -> u16 {
+    serve_connections(config, usize::MAX).await
+}
+
+async fn serve_connections(config: ServerConfig, connections_max: usize) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let Ok(mut stream) = acceptor.accept(stream).await else { continue };
-            let mut request = [0; 4096];
-            while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
-                let page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\naman";
-                stream.write_all(page).await.unwrap();
-            }
+        for _ in 0..connections_max {
+            let (stream, _) = listener.accept().await.unwrap();
+            let acceptor = acceptor.clone();
+            tokio::spawn(async move {
+                let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                let mut request = [0; 4096];
+                while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                    let page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\naman";
+                    stream.write_all(page).await.unwrap();
+                }
+            });
         }
     });
     port
@@ -47,10 +55,11 @@ async fn check(config: ServerConfig, authority: &Authority, cause: &str) {
 #[tokio::test]
 async fn a_page_over_tls() {
     let authority = Authority::trusted();
-    let port = serve(authority.sign(&certificate_for("secure.test"))).await;
+    let config = authority.sign(&certificate_for("secure.test"));
+    let port = serve_connections(config, 1).await;
     let bench = authority.bench();
     for _ in 0..2 {
-        // The server takes one connection at a time: the second visit uses the first one's.
+        // The server takes only one connection: the second visit uses the first one's.
         let page = bench.page(&format!("https://secure.test:{port}/")).await;
         assert_eq!(page.body, "aman");
     }
@@ -108,6 +117,28 @@ async fn a_self_signed_certificate() {
     let certificate = certificate_for("secure.test").self_signed(&key).unwrap().der().clone();
     let config = server_config(certificate, &key, rustls::ALL_VERSIONS);
     check(config, &Authority::trusted(), "unknown_issuer").await;
+}
+
+#[tokio::test]
+async fn certificates_go_unverified_for_the_named_host_only() {
+    let stranger = Authority::named("a stranger");
+    let mut params = certificate_for("secure.test");
+    params.not_after = date_time_ymd(2020, 1, 1);
+    let port = serve(stranger.sign(&params)).await;
+    let trusting = FetchRules { insecure_hosts: vec![Host::new("secure.test")], ..rules() };
+    let mut bench = Authority::trusted().bench_with(FetchSettings::default(), trusting);
+    bench.names.add("other.test", &["127.0.0.1"]);
+    let url = format!("https://secure.test:{port}/");
+    assert_eq!(bench.page(&url).await.body, "aman");
+    let other = bench.fetch(&format!("https://other.test:{port}/")).await;
+    assert_eq!(reason(&other.outcome), Reason::TlsError);
+    // Neither the kept connection nor the session is there for a crawl that verifies.
+    bench.profile = FetchProfile::new(&rules(), 100, Vec::new()).unwrap();
+    assert_eq!(reason(&bench.fetch(&url).await.outcome), Reason::TlsError);
+}
+
+fn rules() -> FetchRules {
+    FetchRules { allow_private: vec!["127.0.0.1".to_owned()], ..FetchRules::default() }
 }
 
 async fn over_tls(script: Vec<crate::script::Act>) -> (FetchOutcome, ScriptedServer) {
