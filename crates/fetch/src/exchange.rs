@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::pin::pin;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, COOKIE, HOST, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -85,6 +87,10 @@ impl Exchange<'_> {
         headers.insert(USER_AGENT, self.profile.user_agent.clone());
         headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED_TYPES));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(decode::ACCEPT_ENCODING));
+        if let Some(cookies) = self.profile.cookies_for(self.url, self.clock.wall()) {
+            headers.insert(COOKIE, cookies);
+        }
+        // What the operator gave goes before what was learned.
         for (name, value) in self.profile.headers_for(self.url) {
             headers.insert(name.clone(), value.clone());
         }
@@ -116,6 +122,7 @@ impl Exchange<'_> {
         if head.headers.len() > self.settings.headers_max {
             return Err(Failure::never(Reason::HeaderTooLarge, "the answer has too many headers"));
         }
+        self.profile.learn_cookies(self.url, &head.headers, self.clock.wall());
         // Frames tell where an answer ends in HTTP/2, whatever its headers say.
         let is_framing_clear = connection.is_http2() || !has_ambiguous_framing(&head.headers);
         if let Some(redirected) = redirect(self.url, head.status, &head.headers) {

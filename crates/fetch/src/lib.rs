@@ -27,6 +27,7 @@ mod answer;
 mod basic;
 mod body;
 mod conditions;
+mod cookies;
 mod decode;
 mod exchange;
 mod failure;

@@ -1,12 +1,13 @@
 //! [`FetchProfile`]: how a crawl asks, checked and compiled once, before its first request.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::header::{self, HeaderName, HeaderValue};
-use telusur_model::{BasicAuth, FetchRules, Host, HttpVersion, PageUrl};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use telusur_model::{BasicAuth, FetchRules, Host, HttpVersion, PageUrl, Timestamp};
 
 use crate::basic::basic_authorization;
+use crate::cookies::CookieJar;
 use crate::guard::{AddressGuard, GuardError};
 use crate::proxy::Proxy;
 
@@ -25,6 +26,9 @@ pub struct FetchProfile {
     insecure_hosts: Vec<Host>,
     /// What is sent to one origin each, the passwords of `basic_auth` among it.
     headers: Vec<BoundHeader>,
+    learns_cookies: bool,
+    /// Shared by all copies of the profile. Held to read or change it, never while waiting.
+    cookies: Arc<Mutex<CookieJar>>,
 }
 
 /// A header that goes to one origin.
@@ -62,6 +66,9 @@ pub enum ProfileError {
     /// A password is for a host that the crawl does not start from.
     #[error("no start URL is at {0:?}, so its password would never be sent")]
     BasicAuth(String),
+    /// The operator's cookies cannot be read. They are secrets and not repeated.
+    #[error("line {0} of the cookies is no cookie: seven fields with tabs between them")]
+    Cookies(usize),
 }
 
 /// A visit that may take longer than this may take for ever, and far beyond it clocks overflow.
@@ -109,6 +116,8 @@ impl FetchProfile {
         }
         let proxy = rules.proxy.as_ref().map(|text| Proxy::parse(text.reveal()));
         let insecure_hosts = rules.insecure_hosts.iter().map(one_host).collect::<Result<_, _>>()?;
+        let cookies_txt = rules.cookies_txt.as_ref().map_or("", |text| text.reveal());
+        let cookies = CookieJar::from_cookies_txt(cookies_txt).map_err(ProfileError::Cookies)?;
         Ok(Self {
             user_agent,
             timeout: Duration::from_millis(rules.timeout_ms).min(TIMEOUT_MAX),
@@ -118,6 +127,8 @@ impl FetchProfile {
             proxy: proxy.map(|proxy| proxy.ok_or(ProfileError::Proxy)).transpose()?.map(Arc::new),
             insecure_hosts,
             headers,
+            learns_cookies: rules.cookies,
+            cookies: Arc::new(Mutex::new(cookies)),
         })
     }
 
@@ -144,6 +155,19 @@ impl FetchProfile {
     /// Whether the certificate of this URL's host is verified.
     pub(crate) fn is_verified(&self, url: &PageUrl) -> bool {
         !self.insecure_hosts.iter().any(|host| host.as_str() == url.host_str())
+    }
+
+    /// The `Cookie` header of a request to this URL.
+    pub(crate) fn cookies_for(&self, url: &PageUrl, now: Timestamp) -> Option<HeaderValue> {
+        self.cookies.lock().unwrap_or_else(PoisonError::into_inner).header_for(url, now)
+    }
+
+    /// Takes in the cookies that an answer sets, if this crawl wants them.
+    pub(crate) fn learn_cookies(&self, url: &PageUrl, answer: &HeaderMap, now: Timestamp) {
+        if self.learns_cookies && answer.contains_key(header::SET_COOKIE) {
+            let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+            cookies.learn(url, answer, now);
+        }
     }
 
     /// The extra headers that this URL's origin gets.
