@@ -117,6 +117,50 @@ async fn the_cache_is_bounded() {
     }
 }
 
+/// Answers when it is told to.
+struct Patient {
+    go: tokio::sync::Semaphore,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl NameLookup for Patient {
+    async fn lookup(&self, _: &str) -> Result<NameAnswer, NameFailure> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.go.acquire().await.unwrap().forget();
+        let addresses = vec!["8.8.8.8".parse().unwrap()];
+        Ok(NameAnswer { addresses, ttl: Duration::from_secs(60) })
+    }
+}
+
+#[tokio::test]
+async fn many_visits_wait_for_one_lookup() {
+    let lookup =
+        Arc::new(Patient { go: tokio::sync::Semaphore::new(0), asked: AtomicUsize::new(0) });
+    let clock = Arc::new(HandClock::default());
+    let names = Arc::new(Names::new(lookup.clone(), clock, Duration::from_secs(5), 3));
+    let given_up = tokio::spawn({
+        let names = names.clone();
+        async move { names.addresses("a.org").await }
+    });
+    while lookup.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let names = names.clone();
+        waiting.spawn(async move { names.addresses("a.org").await.unwrap().len() });
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(lookup.asked.load(Ordering::Relaxed), 1);
+    // When the first visit is given up, another one takes the lookup over.
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    lookup.go.add_permits(1);
+    assert_eq!(waiting.join_all().await, vec![1; 100]);
+    assert_eq!(lookup.asked.load(Ordering::Relaxed), 2);
+}
+
 /// A resolver that never answers.
 struct Silent;
 
