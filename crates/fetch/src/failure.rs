@@ -206,6 +206,7 @@ fn tls_word(error: &rustls::Error) -> &'static str {
             "version"
         }
         Error::AlertReceived(_) => "alert",
+        Error::General(_) => "records",
         _ => "handshake",
     }
 }
@@ -245,6 +246,7 @@ mod tests {
 
     #[test]
     fn a_shortage_here_is_not_the_fault_of_the_site() {
+        // T13, P7.
         for errno in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS] {
             check_connecting(errno, "8.8.8.8", Reason::LocalTrouble, Retry::NotCounted);
         }

@@ -102,7 +102,7 @@ impl AsyncRead for Wire {
         let filled_before = buf.filled().len();
         let read = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(forgive_rude_end),
+            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(tls_read),
         };
         let received = u64::try_from(buf.filled().len() - filled_before).unwrap_or(u64::MAX);
         self.meter.received.fetch_add(received, Ordering::Relaxed);
@@ -112,10 +112,18 @@ impl AsyncRead for Wire {
 
 /// Many servers close without TLS's own farewell. The end of the stream is then taken as it is, as
 /// browsers do: a body that announced its length or its chunks is still found to be cut.
-fn forgive_rude_end(read: io::Result<()>) -> io::Result<()> {
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-        read => read,
+///
+/// Some faults of the TLS layer come as bare text. They are marked as what they are, else they would
+/// pass for bad HTTP.
+fn tls_read(read: io::Result<()>) -> io::Result<()> {
+    let Err(error) = read else { return Ok(()) };
+    let is_marked = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Ok(()),
+        kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) if !is_marked => {
+            Err(io::Error::new(kind, rustls::Error::General(error.to_string())))
+        }
+        _ => Err(error),
     }
 }
 

@@ -99,3 +99,6 @@ fn no_head_in_time(received: u64) -> Failure {
     }
     Failure::later(Reason::TimeoutBody, "the answer's head did not end in time")
 }
+
+#[cfg(test)]
+mod tests;

@@ -175,6 +175,7 @@ mod tests {
 
     #[test]
     fn a_range_opens_only_itself() {
+        // D20.
         check(&["10.1.2.0/24"], "a.org", "10.1.2.9:80", Ok(()));
         check(&["10.1.2.0/24"], "a.org", "10.1.3.9:80", BLOCKED);
         check(&["10.1.2.0/24"], "a.org", "169.254.169.254:80", BLOCKED);

@@ -62,6 +62,7 @@ impl Bench {
 
 #[tokio::test]
 async fn a_ttl_of_zero_is_no_storm_of_queries() {
+    // D17.
     let bench = Bench::with_ttl(Duration::ZERO);
     bench.names.addresses("a.org").await.unwrap();
     bench.clock.advance(Duration::from_millis(4999));
@@ -74,6 +75,7 @@ async fn a_ttl_of_zero_is_no_storm_of_queries() {
 
 #[tokio::test]
 async fn no_answer_is_believed_for_ever() {
+    // D17.
     let bench = Bench::with_ttl(Duration::from_secs(1 << 31));
     bench.names.addresses("a.org").await.unwrap();
     bench.clock.advance(Duration::from_secs(3600));
@@ -173,6 +175,7 @@ impl NameLookup for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_resolver_is_not_waited_for() {
+    // D16.
     let clock = Arc::new(HandClock::default());
     let names = Names::new(Arc::new(Silent), clock, Duration::from_secs(5), 3);
     let failure = names.addresses("a.org").await.unwrap_err();
@@ -181,6 +184,7 @@ async fn a_silent_resolver_is_not_waited_for() {
 
 #[test]
 fn both_families_are_among_the_first() {
+    // D18.
     let addresses: Vec<IpAddr> =
         ["1::1", "1::2", "1::3", "1.0.0.1", "1.0.0.2"].map(|text| text.parse().unwrap()).into();
     let in_turn: Vec<String> = families_in_turn(&addresses).iter().map(IpAddr::to_string).collect();

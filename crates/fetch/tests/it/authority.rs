@@ -47,6 +47,32 @@ impl Authority {
         let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
         server_config(certificate, &key, rustls::ALL_VERSIONS)
     }
+
+    /// A server that lets only those in who show a certificate of this authority.
+    pub(crate) fn sign_for_known_clients(
+        &self,
+        params: &CertificateParams,
+        version: &'static rustls::SupportedProtocolVersion,
+    ) -> ServerConfig {
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let mut roots = rustls::RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let clients = rustls::server::WebPkiClientVerifier::builder_with_provider(
+            Arc::new(roots),
+            Arc::clone(&provider),
+        );
+        ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_client_cert_verifier(clients.build().unwrap())
+            .with_single_cert(
+                vec![certificate],
+                PrivateKeyDer::try_from(key.serialize_der()).unwrap(),
+            )
+            .unwrap()
+    }
 }
 
 pub(crate) fn certificate_for(name: &str) -> CertificateParams {

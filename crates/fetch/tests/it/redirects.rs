@@ -17,6 +17,7 @@ async fn a_redirect_is_told_and_not_followed() {
 
 #[tokio::test]
 async fn bad_targets() {
+    // R4.
     for location in ["", "Location:\r\n", "Location: #x\r\n", "Location: /a\r\nLocation: /b\r\n"] {
         let answer = format!("HTTP/1.1 302 Found\r\n{location}\r\n");
         let outcome = outcome(vec![Read, send(answer)]).await;
@@ -29,6 +30,7 @@ async fn bad_targets() {
 
 #[tokio::test]
 async fn control_characters_in_a_target() {
+    // R4.
     for location in ["/a\0b", "/a\rb"] {
         let answer = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\n\r\n");
         assert_eq!(reason(&outcome(vec![Read, send(answer)]).await), Reason::ProtocolError);
@@ -98,4 +100,30 @@ async fn a_thousand_cookies_make_a_short_request() {
     let request = &server.requests()[1];
     assert!(request.contains("cookie: c0="));
     assert!(request.len() < 16 * 1024, "{}", request.len());
+}
+
+#[tokio::test]
+async fn targets_that_grow() {
+    // R3, U2: told by their length, and not repeated in full.
+    for (bytes, expect) in [
+        (8_193, Reason::UrlTooLong),
+        (65_000, Reason::UrlTooLong),
+        (2_000_000, Reason::HeaderTooLarge),
+    ] {
+        let location = "x".repeat(bytes);
+        let answer = format!("HTTP/1.1 302 Found\r\nLocation: /{location}\r\n\r\n");
+        let outcome = outcome(vec![Read, send(answer)]).await;
+        let FetchOutcome::Failed { why, detail, .. } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(why, expect);
+        assert!(detail.len() < 1000);
+    }
+}
+
+#[tokio::test]
+async fn a_step_down_to_clear_text_is_told() {
+    // R8: whoever follows it sees the scheme, and neither cookie nor password goes along.
+    let answer = "HTTP/1.1 301 Moved\r\nLocation: http://a.test/\r\nContent-Length: 0\r\n\r\n";
+    let outcome = outcome(vec![Read, send(answer)]).await;
+    let FetchOutcome::Redirected { to, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!(to.as_url().scheme(), "http");
 }

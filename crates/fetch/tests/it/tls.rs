@@ -75,6 +75,7 @@ async fn a_certificate_for_an_address() {
 
 #[tokio::test]
 async fn a_certificate_with_two_thousand_names() {
+    // T5.
     let authority = Authority::trusted();
     let names = (0..2000).map(|n| format!("n{n}.test")).chain(["secure.test".to_owned()]);
     let params = CertificateParams::new(names.collect::<Vec<_>>()).unwrap();
@@ -84,6 +85,7 @@ async fn a_certificate_with_two_thousand_names() {
 
 #[tokio::test]
 async fn an_expired_certificate() {
+    // T5.
     let authority = Authority::trusted();
     let mut params = certificate_for("secure.test");
     params.not_after = date_time_ymd(2020, 1, 1);
@@ -100,12 +102,14 @@ async fn a_certificate_of_tomorrow() {
 
 #[tokio::test]
 async fn a_certificate_for_another_host() {
+    // T5.
     let authority = Authority::trusted();
     check(authority.sign(&certificate_for("other.test")), &authority, "wrong_host").await;
 }
 
 #[tokio::test]
 async fn an_unknown_authority() {
+    // T5.
     let stranger = Authority::named("a stranger");
     let config = stranger.sign(&certificate_for("secure.test"));
     check(config, &Authority::trusted(), "unknown_issuer").await;
@@ -113,6 +117,7 @@ async fn an_unknown_authority() {
 
 #[tokio::test]
 async fn a_self_signed_certificate() {
+    // T5.
     let key = KeyPair::generate().unwrap();
     let certificate = certificate_for("secure.test").self_signed(&key).unwrap().der().clone();
     let config = server_config(certificate, &key, rustls::ALL_VERSIONS);
@@ -150,6 +155,7 @@ async fn over_tls(script: Vec<crate::script::Act>) -> (FetchOutcome, ScriptedSer
 
 #[tokio::test]
 async fn a_handshake_that_stalls() {
+    // T6.
     let tls_time_max = Duration::from_millis(50);
     let settings = FetchSettings { tls_time_max, ..FetchSettings::default() };
     let server = ScriptedServer::start(vec![vec![Hold]]).await;
@@ -160,6 +166,7 @@ async fn a_handshake_that_stalls() {
 
 #[tokio::test]
 async fn no_tls_at_all() {
+    // T6.
     for answer in ["HTTP/1.1 400 Bad Request\r\n\r\n", "\x16\x03\x01garbage", "SSH-2.0-x\r\n"] {
         let (outcome, server) = over_tls(vec![send(answer), Hold]).await;
         assert_eq!(reason(&outcome), Reason::TlsError, "{answer:?}");
@@ -169,6 +176,7 @@ async fn no_tls_at_all() {
 
 #[tokio::test]
 async fn an_old_version() {
+    // T8.
     // The alert with which a server of TLS 1.0 turns us away: fatal, protocol_version.
     let (outcome, _server) = over_tls(vec![send(b"\x15\x03\x01\x00\x02\x02\x46"), Hold]).await;
     let FetchOutcome::Failed { why: Reason::TlsError, detail, .. } = outcome else {
@@ -215,4 +223,73 @@ async fn serve_rudely(config: ServerConfig, answer: &'static str) -> u16 {
         socket.shutdown().await.unwrap();
     });
     port
+}
+
+#[tokio::test]
+async fn a_handshake_that_stalls_after_the_server_hello() {
+    // T6.
+    let authority = Authority::trusted();
+    let config = Arc::new(authority.sign(&certificate_for("secure.test")));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut hello = vec![0; 4096];
+        let length = stream.read(&mut hello).await.unwrap();
+        let mut server = rustls::ServerConnection::new(config).unwrap();
+        server.read_tls(&mut &hello[..length]).unwrap();
+        server.process_new_packets().unwrap();
+        let mut flight = Vec::new();
+        while server.wants_write() {
+            server.write_tls(&mut flight).unwrap();
+        }
+        stream.write_all(&flight[..flight.len() / 2]).await.unwrap();
+        while stream.read(&mut hello).await.is_ok_and(|read| read > 0) {}
+    });
+    let settings =
+        FetchSettings { tls_time_max: Duration::from_millis(200), ..FetchSettings::default() };
+    let bench = authority.bench_with(settings, rules());
+    let fetched = bench.fetch(&format!("https://secure.test:{port}/")).await;
+    assert_eq!(reason(&fetched.outcome), Reason::TimeoutConnect);
+    assert_eq!(fetched.requested_at, None);
+}
+
+#[tokio::test]
+async fn no_cipher_in_common() {
+    // T8: the alert with which a server that knows only RC4 turns us away: fatal, handshake_failure.
+    let (outcome, _server) = over_tls(vec![send(b"\x15\x03\x03\x00\x02\x02\x28"), Hold]).await;
+    let FetchOutcome::Failed { why: Reason::TlsError, retry: Retry::Never, detail } = outcome
+    else {
+        panic!("{outcome:?}");
+    };
+    assert!(detail.starts_with("alert: "), "{detail}");
+}
+
+#[tokio::test]
+async fn a_server_that_asks_who_we_are() {
+    // T9: in TLS 1.3 it says no only after the handshake, in TLS 1.2 within it.
+    for version in rustls::ALL_VERSIONS {
+        let authority = Authority::trusted();
+        let config = authority.sign_for_known_clients(&certificate_for("secure.test"), version);
+        let port = serve(config).await;
+        let fetched = authority.bench().fetch(&format!("https://secure.test:{port}/")).await;
+        assert_eq!(reason(&fetched.outcome), Reason::TlsError, "{version:?}");
+    }
+}
+
+#[tokio::test]
+async fn ten_thousand_session_tickets() {
+    // T9: a few are kept and many are read over; at some point it is no longer a conversation.
+    for (tickets, expect) in [(100, None), (10_000, Some(Reason::TlsError))] {
+        let authority = Authority::trusted();
+        let mut config = authority.sign(&certificate_for("secure.test"));
+        config.send_tls13_tickets = tickets;
+        let port = serve(config).await;
+        let outcome =
+            authority.bench().fetch(&format!("https://secure.test:{port}/")).await.outcome;
+        match expect {
+            Some(expect) => assert_eq!(reason(&outcome), expect),
+            None => assert!(matches!(outcome, FetchOutcome::Page(page) if page.body == "aman")),
+        }
+    }
 }
