@@ -60,13 +60,7 @@ impl Connector {
         }
         let stream = self.secure(stream, url, profile, deadline).await?;
         match (stream.get_ref().1.alpn_protocol(), profile.http) {
-            (Some(b"h2"), _) => {
-                let connection = Http2::new(&self.settings, Wire::secure(stream), address).await?;
-                let visit = connection.visit().ok_or_else(|| {
-                    Failure::later(Reason::EmptyReply, "the connection was closed at once")
-                })?;
-                Ok(Connection::Http2(visit))
-            }
+            (Some(b"h2"), _) => self.http2(Wire::secure(stream), address, deadline).await,
             (_, HttpVersion::Two) => {
                 Err(Failure::never(Reason::ProtocolError, "the server does not speak HTTP/2"))
             }
@@ -77,6 +71,21 @@ impl Connector {
     async fn http1(&self, wire: Wire, address: CheckedAddress) -> Result<Connection, Failure> {
         let connection = Http1::new(&self.http1, wire, address).await?;
         Ok(Connection::Http1(Box::new(connection)))
+    }
+
+    async fn http2(
+        &self,
+        wire: Wire,
+        address: CheckedAddress,
+        deadline: Instant,
+    ) -> Result<Connection, Failure> {
+        // Our greeting is short, but a server that takes in nothing could hold it up.
+        let greeted = timeout_at(deadline, Http2::new(&self.settings, wire, address)).await;
+        let connection = greeted.map_err(|_| {
+            Failure::later(Reason::TimeoutConnect, "the server did not take in our greeting")
+        })??;
+        let closed = || Failure::later(Reason::EmptyReply, "the connection was closed at once");
+        connection.visit().map(Connection::Http2).ok_or_else(closed)
     }
 
     async fn connect(

@@ -63,6 +63,8 @@ fn month_number(part: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -102,5 +104,13 @@ mod tests {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse(&format!("Sun, 06 Nov 1994 08:49:37 GMT{}", " ".repeat(100))), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_date_or_none(text in "[ -~é]{0,40}", numbers in "[0-9: ]{0,30}(jan|feb)?") {
+            let _ = parse(&text);
+            let _ = parse(&numbers);
+        }
     }
 }

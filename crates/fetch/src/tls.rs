@@ -132,3 +132,29 @@ impl ServerCertVerifier for Anybody {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compressed_certificates_are_not_taken() {
+        // T10: what is never unpacked cannot be a bomb.
+        let tls = Tls::new(&FetchSettings::default());
+        for is_verified in [true, false] {
+            for http in [HttpVersion::Auto, HttpVersion::One, HttpVersion::Two] {
+                let connector = tls.connector(is_verified, http).unwrap();
+                assert!(connector.config().cert_decompressors.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn every_connector_offers_what_its_crawl_allows() {
+        let tls = Tls::new(&FetchSettings::default());
+        let offered = |http| tls.connector(true, http).unwrap().config().alpn_protocols.clone();
+        assert_eq!(offered(HttpVersion::Auto), [b"h2".to_vec(), b"http/1.1".to_vec()]);
+        assert_eq!(offered(HttpVersion::One), [b"http/1.1".to_vec()]);
+        assert_eq!(offered(HttpVersion::Two), [b"h2".to_vec()]);
+    }
+}

@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 
 /// 2026-11-15T17:59:26Z.
@@ -210,4 +212,28 @@ fn cookies_are_not_shown() {
     let mut jar = jar("http://a.org/", &["a=s3cret"]);
     assert_eq!(format!("{jar:?}"), "1 cookies");
     assert!(jar.header_for(&url("http://a.org/"), NOW).unwrap().is_sensitive());
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_set_can_be_sent(set_cookie in "[ -~\t\u{80}-\u{ff}]{0,80}", text in "[ -~\t\n]{0,80}") {
+        let mut jar = CookieJar::default();
+        let from = url("https://a.org/x/y");
+        jar.learn(&from, &answer(&[&set_cookie]), NOW);
+        if let Some(header) = jar.header_for(&from, NOW) {
+            prop_assert!(header.to_str().is_ok());
+        }
+        let _ = CookieJar::from_cookies_txt(&text);
+    }
+
+    /// Only the port and scheme that set it, whatever it claims.
+    #[test]
+    fn no_cookie_changes_its_port_or_scheme(attributes in "(; (Domain=a[.]org|Domain=org|Secure|Path=/|Max-Age=9)){0,4}") {
+        let mut jar = jar("https://a.org/", &[&format!("a=1{attributes}")]);
+        prop_assert_eq!(sent(&mut jar, "http://a.org/"), "");
+        prop_assert_eq!(sent(&mut jar, "https://b.org/"), "");
+        if !attributes.contains("Domain=a.org") {
+            prop_assert_eq!(sent(&mut jar, "https://a.org:8443/"), "");
+        }
+    }
 }
