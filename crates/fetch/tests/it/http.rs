@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile};
-use telusur_model::{FetchOutcome, FetchRules, Moment, PageUrl, Reason, Retry};
+use telusur_model::{BasicAuth, FetchOutcome, FetchRules, Moment, PageUrl, Reason, Retry, Secret};
 use tokio::sync::oneshot;
 
 use crate::bench::{Bench, outcome, outcome_on, reason};
@@ -82,6 +82,30 @@ async fn extra_headers_stay_with_their_origin() {
         let request = server.requests().pop().unwrap();
         assert_eq!(request.contains("authorization: Bearer s3cret\r\n"), expect);
     }
+}
+
+#[tokio::test]
+async fn a_password_stays_with_its_origin() {
+    // R5, G8: another port of the same host is another origin.
+    let script = || vec![vec![Read, page("")]];
+    let (seed, other) =
+        (ScriptedServer::start(script()).await, ScriptedServer::start(script()).await);
+    let auth = BasicAuth {
+        host: "127.0.0.1".to_owned(),
+        user: "me".to_owned(),
+        password: Secret::new("s3cret"),
+    };
+    let rules = FetchRules {
+        basic_auth: vec![auth],
+        allow_private: vec!["127.0.0.1".to_owned()],
+        ..FetchRules::default()
+    };
+    let mut bench = Bench::new();
+    bench.profile = FetchProfile::new(&rules, 100, vec![seed.url("")]).unwrap();
+    bench.page(&seed.url("/")).await;
+    bench.page(&other.url("/")).await;
+    assert!(seed.requests()[0].contains("\r\nauthorization: Basic bWU6czNjcmV0\r\n"));
+    assert!(!other.requests()[0].contains("authorization"));
 }
 
 #[tokio::test]

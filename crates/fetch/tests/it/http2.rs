@@ -46,6 +46,26 @@ use Reply::{
     Silence,
 };
 
+/// Where a server takes connections, of clients that speak HTTP/2.
+struct Door {
+    authority: Authority,
+    acceptor: TlsAcceptor,
+    listener: TcpListener,
+    port: u16,
+}
+
+impl Door {
+    async fn open() -> Self {
+        let authority = Authority::trusted();
+        let mut config = authority.sign(&certificate_for("secure.test"));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        Self { authority, acceptor, listener, port }
+    }
+}
+
 /// A server with a list of replies for each connection; the last list, and the last reply of each, go
 /// on for ever.
 struct Http2Server {
@@ -58,12 +78,7 @@ struct Http2Server {
 
 impl Http2Server {
     async fn start(replies: Vec<Vec<Reply>>) -> Self {
-        let authority = Authority::trusted();
-        let mut config = authority.sign(&certificate_for("secure.test"));
-        config.alpn_protocols = vec![b"h2".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let Door { authority, acceptor, listener, port } = Door::open().await;
         let connections = Arc::new(AtomicUsize::new(0));
         let (tell_request, requests) = mpsc::unbounded_channel();
         let (tell_end, ended) = mpsc::unbounded_channel();
@@ -345,12 +360,7 @@ async fn an_unused_connection_is_closed_in_time() {
 /// A server without any library: reads our greeting and request, then sends these bytes, and then
 /// the others again and again until the client is gone.
 async fn raw_server(first: Vec<u8>, again: Vec<u8>) -> (Authority, u16, mpsc::Receiver<()>) {
-    let authority = Authority::trusted();
-    let mut config = authority.sign(&certificate_for("secure.test"));
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
+    let Door { authority, acceptor, listener, port } = Door::open().await;
     let (tell_end, ended) = mpsc::channel(1);
     tokio::spawn(async move {
         let (stream, _) = listener.accept().await.unwrap();
