@@ -65,7 +65,7 @@ async fn cookie_wall() -> ScriptedServer {
 
 #[tokio::test]
 async fn a_redirect_can_set_a_cookie() {
-    // R7.
+    // R7: the way back to the same page is a loop for the engine, but its next pages come with the cookie.
     let server = cookie_wall().await;
     let bench = Bench::new();
     assert!(matches!(bench.fetch(&server.url("/")).await.outcome, FetchOutcome::Redirected { .. }));
