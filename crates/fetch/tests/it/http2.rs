@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::server::{Connection, SendResponse};
 use http::Response;
 use telusur_fetch::FetchSettings;
-use telusur_model::{FetchRules, HttpVersion, Reason};
+use telusur_model::{FetchOutcome, FetchRules, HttpVersion, Reason};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -230,6 +230,24 @@ async fn one_slow_answer_does_not_hold_up_another() {
         } => assert_eq!(page.body, "Halo"),
     }
     assert_eq!(server.connections(), 1);
+}
+
+#[tokio::test]
+async fn a_crowd_does_not_share_one_connection() {
+    // Whoever comes to the first connection waits in vain, all others are served.
+    let server = Http2Server::start(vec![vec![Page("a"), Silence], vec![Page("b")]]).await;
+    let first_byte_time_max = Duration::from_millis(500);
+    let settings = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
+    let bench = Arc::new(server.authority.bench_with(settings, FetchRules::default()));
+    bench.page(&server.url()).await;
+    let mut crowd = tokio::task::JoinSet::new();
+    for _ in 0..40 {
+        let (bench, url) = (Arc::clone(&bench), server.url());
+        crowd.spawn(async move { bench.fetch(&url).await.outcome });
+    }
+    let outcomes = crowd.join_all().await;
+    let served = outcomes.iter().filter(|outcome| matches!(outcome, FetchOutcome::Page(_)));
+    assert!((8..40).contains(&served.count()), "{outcomes:?}");
 }
 
 #[tokio::test]
