@@ -26,9 +26,8 @@ impl FetchStage {
             let mut watch = DeathWatch::new(&stage.events);
             let (on_request, requested) = oneshot::channel();
             let order = FetchOrder {
-                url: visit.url.clone(),
-                profile,
                 on_request: tells_start.then_some(on_request),
+                ..FetchOrder::new(visit.url.clone(), profile)
             };
             let fetch = stage.fetcher.fetch(order);
             let fetched = if tells_start {

@@ -58,7 +58,7 @@ async fn measure(url: &str) -> Result<(), Box<dyn std::error::Error>> {
 
 async fn visit_many(fetcher: Arc<WebFetcher>, url: PageUrl, profile: Arc<FetchProfile>) {
     for _ in 0..VISITS / AT_ONCE {
-        let order = FetchOrder { url: url.clone(), profile: profile.clone(), on_request: None };
+        let order = FetchOrder::new(url.clone(), profile.clone());
         let fetched = fetcher.fetch(order).await;
         let is_whole =
             matches!(&fetched.outcome, FetchOutcome::Page(page) if page.body.len() == PAGE_BYTES);

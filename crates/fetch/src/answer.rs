@@ -120,6 +120,7 @@ mod tests {
 
     #[test]
     fn unusable_targets() {
+        // R4, U14.
         const BAD: Result<&str, Reason> = Err(Reason::BadRedirect);
         check(&[], BAD);
         check(&[b""], BAD);
@@ -132,6 +133,7 @@ mod tests {
 
     #[test]
     fn an_endless_target_is_too_long() {
+        // R3, U2.
         check(&["z".repeat(5000).as_bytes()], Err(Reason::UrlTooLong));
     }
 

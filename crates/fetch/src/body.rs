@@ -186,6 +186,7 @@ mod tests {
 
     #[test]
     fn a_byte_per_second_is_too_slow() {
+        // H1.
         let start = Instant::now();
         let mut pace = pace(start);
         for second in 1..10 {

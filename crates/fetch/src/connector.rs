@@ -1,81 +1,111 @@
-//! [`Connector`]: from checked addresses to a connection that speaks HTTP, in clear or through TLS.
-
-use std::sync::Arc;
-use std::time::Duration;
+//! [`Connector`]: from checked addresses to a connection that speaks HTTP, in clear or through TLS,
+//! directly or through a proxy.
 
 use hyper::client::conn::http1;
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use rustls_platform_verifier::Verifier;
-use telusur_model::{PageUrl, Reason};
+use telusur_model::{HttpVersion, PageUrl, Reason};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
-use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Http1, Http2};
 use crate::dial::dial;
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
+use crate::profile::FetchProfile;
+use crate::proxy::Proxy;
 use crate::settings::FetchSettings;
+use crate::tls::{Tls, server_name};
 use crate::wire::Wire;
 
 pub(crate) struct Connector {
-    /// Or why this machine cannot speak TLS. Pages in clear can still be asked for.
-    tls: Result<TlsConnector, rustls::Error>,
-    http: http1::Builder,
-    connect_time_max: Duration,
-    tls_time_max: Duration,
-    addresses_max: usize,
+    tls: Tls,
+    http1: http1::Builder,
+    settings: FetchSettings,
+}
+
+/// How a target is reached.
+pub(crate) enum Road<'a> {
+    Direct,
+    /// By a proxy, at one of these addresses.
+    Proxy {
+        proxy: &'a Proxy,
+        doors: Vec<CheckedAddress>,
+    },
 }
 
 impl Connector {
     pub(crate) fn new(settings: &FetchSettings) -> Self {
         /// hyper refuses a smaller buffer.
         const BUFFER_BYTES_MIN: usize = 8192;
-        let mut http = http1::Builder::new();
-        http.max_headers(settings.headers_max)
+        let mut http1 = http1::Builder::new();
+        http1
+            .max_headers(settings.headers_max)
             .max_header_size(settings.head_bytes_max)
             .max_buf_size(settings.head_bytes_max.max(BUFFER_BYTES_MIN));
-        Self {
-            tls: tls_connector(settings),
-            http,
-            connect_time_max: settings.connect_time_max,
-            tls_time_max: settings.tls_time_max,
-            addresses_max: settings.addresses_max,
-        }
+        Self { tls: Tls::new(settings), http1, settings: settings.clone() }
     }
 
     /// Opens a connection to the first of a host's addresses that takes one.
     pub(crate) async fn open(
         &self,
         url: &PageUrl,
+        profile: &FetchProfile,
         addresses: &[CheckedAddress],
+        road: &Road<'_>,
         deadline: Instant,
     ) -> Result<Connection, Failure> {
-        let (stream, address) = self.connect(addresses, deadline).await?;
-        let wire = match url.as_url().scheme() {
-            "https" => Wire::secure(self.secure(stream, url, deadline).await?),
-            _ => Wire::clear(stream),
-        };
-        Connection::new(&self.http, wire, address).await
+        let (stream, address) = self.connect(url, addresses, road, deadline).await?;
+        if url.as_url().scheme() != "https" {
+            return self.http1(Wire::clear(stream), address).await;
+        }
+        let stream = self.secure(stream, url, profile, deadline).await?;
+        match (stream.get_ref().1.alpn_protocol(), profile.http) {
+            (Some(b"h2"), _) => self.http2(Wire::secure(stream), address, deadline).await,
+            (_, HttpVersion::Two) => {
+                Err(Failure::never(Reason::ProtocolError, "the server does not speak HTTP/2"))
+            }
+            _ => self.http1(Wire::secure(stream), address).await,
+        }
+    }
+
+    async fn http1(&self, wire: Wire, address: CheckedAddress) -> Result<Connection, Failure> {
+        let connection = Http1::new(&self.http1, wire, address).await?;
+        Ok(Connection::Http1(Box::new(connection)))
+    }
+
+    async fn http2(
+        &self,
+        wire: Wire,
+        address: CheckedAddress,
+        deadline: Instant,
+    ) -> Result<Connection, Failure> {
+        // Our greeting is short, but a server that takes in nothing could hold it up.
+        let greeted = timeout_at(deadline, Http2::new(&self.settings, wire, address)).await;
+        let connection = greeted.map_err(|_| {
+            Failure::later(Reason::TimeoutConnect, "the server did not take in our greeting")
+        })??;
+        let closed = || Failure::later(Reason::EmptyReply, "the connection was closed at once");
+        connection.visit().map(Connection::Http2).ok_or_else(closed)
     }
 
     async fn connect(
         &self,
+        url: &PageUrl,
         addresses: &[CheckedAddress],
+        road: &Road<'_>,
         deadline: Instant,
     ) -> Result<(TcpStream, CheckedAddress), Failure> {
-        let deadline = deadline.min(Instant::now() + self.connect_time_max);
-        let tried_max = addresses.len().min(self.addresses_max);
+        let deadline = deadline.min(Instant::now() + self.settings.connect_time_max);
+        let tried_max = addresses.len().min(self.settings.addresses_max);
         let mut failure = Failure::later(Reason::Refused, "the host has no address");
         for (tried, &address) in addresses.iter().take(tried_max).enumerate() {
             // The time is shared out, so that a silent first address leaves some to the second.
             let now = Instant::now();
             let left = u32::try_from(tried_max - tried).unwrap_or(1);
             let share = deadline.saturating_duration_since(now) / left;
-            match timeout_at(now + share, dial(address)).await {
+            match timeout_at(now + share, reach(url, address, road)).await {
                 Ok(Ok(stream)) => return Ok((stream, address)),
-                Ok(Err(error)) => failure = Failure::connecting(&error, address.ip()),
+                Ok(Err(failed)) => failure = failed,
                 Err(_) => {
                     let detail = format!("connect to {address}: no answer");
                     failure = Failure::later(Reason::TimeoutConnect, detail);
@@ -93,16 +123,12 @@ impl Connector {
         &self,
         stream: TcpStream,
         url: &PageUrl,
+        profile: &FetchProfile,
         deadline: Instant,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, Failure> {
-        let tls = self.tls.as_ref().map_err(|error| {
-            let detail = format!(
-                "setup: {error}; install the system's CA certificates (package ca-certificates)"
-            );
-            Failure::never(Reason::TlsError, detail)
-        })?;
+    ) -> Result<TlsStream<TcpStream>, Failure> {
+        let tls = self.tls.connector(profile.is_verified(url), profile.http)?;
         let name = server_name(url)?;
-        let deadline = deadline.min(Instant::now() + self.tls_time_max);
+        let deadline = deadline.min(Instant::now() + self.settings.tls_time_max);
         match timeout_at(deadline, tls.connect(name, stream)).await {
             Ok(Ok(stream)) => Ok(stream),
             Ok(Err(error)) => Err(Failure::tls(&error)),
@@ -113,21 +139,26 @@ impl Connector {
     }
 }
 
-fn tls_connector(settings: &FetchSettings) -> Result<TlsConnector, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let roots = settings.extra_roots.iter().cloned();
-    let verifier = Verifier::new_with_extra_roots(roots, Arc::clone(&provider))?;
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
-fn server_name(url: &PageUrl) -> Result<ServerName<'static>, Failure> {
-    let host = url.host_str().trim_start_matches('[').trim_end_matches([']', '.']);
-    ServerName::try_from(host.to_owned())
-        .map_err(|error| Failure::never(Reason::TlsError, format!("name: {host}: {error}")))
+/// A stream on which one address of the target can be asked for the URL.
+async fn reach(
+    url: &PageUrl,
+    target: CheckedAddress,
+    road: &Road<'_>,
+) -> Result<TcpStream, Failure> {
+    let Road::Proxy { proxy, doors } = road else {
+        return dial(target).await.map_err(|error| Failure::connecting(&error, target.ip()));
+    };
+    let mut failure = Failure::later(Reason::ProxyError, "the proxy has no address");
+    for &door in doors {
+        match dial(door).await {
+            Ok(mut stream) => {
+                if !proxy.reads(url) {
+                    proxy.tunnel(&mut stream, target).await?;
+                }
+                return Ok(stream);
+            }
+            Err(error) => failure = Failure::connecting(&error, door.ip()).of_proxy(),
+        }
+    }
+    Err(failure)
 }

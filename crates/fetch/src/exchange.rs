@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::pin::pin;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, HeaderValue, USER_AGENT};
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, COOKIE, HOST, HeaderValue, PROXY_AUTHORIZATION, USER_AGENT,
+};
 use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
@@ -15,6 +17,7 @@ use url::Position;
 
 use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
+use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::decode::{self, Decoder};
 use crate::failure::Failure;
@@ -30,6 +33,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) clock: &'a dyn Clock,
     pub(crate) url: &'a PageUrl,
     pub(crate) profile: &'a FetchProfile,
+    pub(crate) conditions: &'a Conditions,
     pub(crate) deadline: Instant,
 }
 
@@ -52,7 +56,7 @@ impl Exchange<'_> {
         connection: &mut Connection,
         sending: &mut Sending,
     ) -> Result<Answer, Failure> {
-        let request = self.request()?;
+        let request = self.request(connection)?;
         let head_deadline = Instant::now() + self.settings.first_byte_time_max;
         let mut alarm = pin!(sleep_until(self.deadline.min(head_deadline)));
         self.note_sending(connection, sending);
@@ -61,22 +65,38 @@ impl Exchange<'_> {
         self.answer(connection, response, alarm).await
     }
 
-    fn request(&self) -> Result<Request<Empty<Bytes>>, Failure> {
+    fn request(&self, connection: &Connection) -> Result<Request<Empty<Bytes>>, Failure> {
         let url = self.url.as_url();
+        let proxy = self.profile.proxy.as_ref().filter(|proxy| proxy.reads(self.url));
+        // HTTP/2 and proxies are told the whole address; there is no fragment and no password in it.
+        let target = if connection.is_http2() || proxy.is_some() {
+            &url[..Position::AfterQuery]
+        } else {
+            &url[Position::BeforePath..Position::AfterQuery]
+        };
         let bad_url = |error: http::Error| Failure::never(Reason::BadUrl, error.to_string());
-        let path = Uri::try_from(&url[Position::BeforePath..Position::AfterQuery])
-            .map_err(|error| bad_url(error.into()))?;
-        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])
-            .map_err(|error| bad_url(error.into()))?;
+        let target = Uri::try_from(target).map_err(|error| bad_url(error.into()))?;
         let mut request = Request::new(Empty::new());
-        *request.uri_mut() = path;
+        *request.uri_mut() = target;
         let headers = request.headers_mut();
-        headers.insert(HOST, host);
+        if !connection.is_http2() {
+            let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])
+                .map_err(|error| bad_url(error.into()))?;
+            headers.insert(HOST, host);
+        }
         headers.insert(USER_AGENT, self.profile.user_agent.clone());
         headers.insert(ACCEPT, HeaderValue::from_static(ACCEPTED_TYPES));
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(decode::ACCEPT_ENCODING));
+        if let Some(cookies) = self.profile.cookies_for(self.url, self.clock.wall()) {
+            headers.insert(COOKIE, cookies);
+        }
+        // What the operator gave goes before what was learned.
         for (name, value) in self.profile.headers_for(self.url) {
             headers.insert(name.clone(), value.clone());
+        }
+        self.conditions.add_to(headers);
+        if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization()) {
+            headers.insert(PROXY_AUTHORIZATION, authorization);
         }
         Ok(request)
     }
@@ -99,16 +119,30 @@ impl Exchange<'_> {
     ) -> Result<Answer, Failure> {
         let pace = Pace::new(self.settings, self.deadline, Instant::now());
         let (head, body) = response.into_parts();
-        let is_framing_clear = !has_ambiguous_framing(&head.headers);
+        if head.headers.len() > self.settings.headers_max {
+            return Err(Failure::never(Reason::HeaderTooLarge, "the answer has too many headers"));
+        }
+        self.profile.learn_cookies(self.url, &head.headers, self.clock.wall());
+        // Frames tell where an answer ends in HTTP/2, whatever its headers say.
+        let is_framing_clear = connection.is_http2() || !has_ambiguous_framing(&head.headers);
         if let Some(redirected) = redirect(self.url, head.status, &head.headers) {
             let outcome = redirected?;
-            let is_read = skip_body(connection, body, pace, alarm).await;
+            let is_read = skip_body(connection, body, pace, alarm).await || connection.is_http2();
             return Ok(Answer { outcome, is_connection_clean: is_read && is_framing_clear });
         }
         match head.status {
+            StatusCode::NOT_MODIFIED if self.conditions.is_empty() => {
+                // There is no page that could be unchanged, and to ask again brings the same answer.
+                let detail = "304 in answer to a request without conditions";
+                return Err(Failure::never(Reason::ProtocolError, detail));
+            }
             StatusCode::NOT_MODIFIED => {
                 let outcome = FetchOutcome::NotModified;
                 return Ok(Answer { outcome, is_connection_clean: is_framing_clear });
+            }
+            StatusCode::PROXY_AUTHENTICATION_REQUIRED if self.profile.proxy.is_some() => {
+                let detail = "the proxy refused: it asks for a user name and password (407)";
+                return Err(Failure::never(Reason::ProxyError, detail));
             }
             StatusCode::SWITCHING_PROTOCOLS => {
                 let detail = "the server switched protocols without being asked";
@@ -120,7 +154,9 @@ impl Exchange<'_> {
         let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
         let bytes_max = self.profile.body_bytes_max;
         let body = read_body(connection, body, decoder, bytes_max, pace, alarm).await?;
-        let is_connection_clean = !body.truncated && is_framing_clear;
+        // A body that is cut ends its stream, which in HTTP/1.1 is the connection.
+        let is_whole = !body.truncated || connection.is_http2();
+        let is_connection_clean = is_whole && is_framing_clear;
         let page = RawPage {
             url: self.url.clone(),
             status: head.status.as_u16(),

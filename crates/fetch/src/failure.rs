@@ -50,6 +50,14 @@ impl Failure {
         }
     }
 
+    /// The operator's proxy could not be reached, which says nothing about the site.
+    pub(crate) fn of_proxy(self) -> Self {
+        if self.why == Reason::LocalTrouble {
+            return self;
+        }
+        Self::later(Reason::ProxyError, format!("the proxy: {}", self.detail))
+    }
+
     /// A handshake that did not end in a secure connection.
     pub(crate) fn tls(error: &io::Error) -> Self {
         let Some(cause) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
@@ -72,6 +80,9 @@ impl Failure {
         if let Some(error) = io_cause(error) {
             return Self::reading(error, received);
         }
+        if let Some(error) = http2_cause(error) {
+            return Self::http2(error, received);
+        }
         if received == 0 {
             return Self::later(Reason::EmptyReply, "the connection was closed without an answer");
         }
@@ -83,9 +94,30 @@ impl Failure {
 
     /// A body that broke off.
     pub(crate) fn body(error: &hyper::Error, received: u64) -> Self {
-        match io_cause(error) {
-            Some(cause) => Self::reading(cause, received),
+        if let Some(cause) = io_cause(error) {
+            return Self::reading(cause, received);
+        }
+        match http2_cause(error) {
+            Some(cause) => Self::http2(cause, received),
             None => Self::later(Reason::Truncated, chain(error)),
+        }
+    }
+
+    /// A stream or connection of HTTP/2 that ended early.
+    fn http2(error: &h2::Error, received: u64) -> Self {
+        if let Some(error) = error.get_io() {
+            return Self::reading(error, received);
+        }
+        let detail = error.to_string();
+        match error.reason() {
+            Some(h2::Reason::HTTP_1_1_REQUIRED) => {
+                Self::never(Reason::ProtocolError, "the server wants HTTP/1.1 here (--http 1)")
+            }
+            // What h2 itself finds wrong is the server's bad HTTP/2.
+            _ if error.is_library() => Self::never(Reason::ProtocolError, detail),
+            Some(h2::Reason::NO_ERROR) if received == 0 => Self::later(Reason::EmptyReply, detail),
+            Some(h2::Reason::NO_ERROR) => Self::later(Reason::Truncated, detail),
+            _ => Self::later(Reason::ConnectionReset, detail),
         }
     }
 
@@ -98,10 +130,13 @@ impl Failure {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
                 Self::never(Reason::ProtocolError, error.to_string())
             }
-            io::ErrorKind::UnexpectedEof if received == 0 => {
+            // h2 says "broken pipe" when the connection ends under a stream.
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe if received == 0 => {
                 Self::later(Reason::EmptyReply, error.to_string())
             }
-            io::ErrorKind::UnexpectedEof => Self::later(Reason::Truncated, error.to_string()),
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe => {
+                Self::later(Reason::Truncated, error.to_string())
+            }
             _ if is_local_trouble(error) => Self::local(error.to_string()),
             _ => Self::later(Reason::ConnectionReset, error.to_string()),
         }
@@ -138,6 +173,10 @@ fn io_cause(error: &hyper::Error) -> Option<&io::Error> {
     error.source()?.downcast_ref::<io::Error>()
 }
 
+fn http2_cause(error: &hyper::Error) -> Option<&h2::Error> {
+    error.source()?.downcast_ref::<h2::Error>()
+}
+
 fn io_word(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => "closed",
@@ -167,6 +206,7 @@ fn tls_word(error: &rustls::Error) -> &'static str {
             "version"
         }
         Error::AlertReceived(_) => "alert",
+        Error::General(_) => "records",
         _ => "handshake",
     }
 }
@@ -206,6 +246,7 @@ mod tests {
 
     #[test]
     fn a_shortage_here_is_not_the_fault_of_the_site() {
+        // T13, P7.
         for errno in [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS] {
             check_connecting(errno, "8.8.8.8", Reason::LocalTrouble, Retry::NotCounted);
         }

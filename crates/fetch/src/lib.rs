@@ -3,8 +3,8 @@
 //! Read in the order of the modules. A visit comes in as a [`FetchOrder`]; its host's name is looked
 //! up, every address is judged by the [`AddressGuard`], and only an address that passed is dialled.
 //! Connections are pooled; the answer is read and decoded within limits on time and size. Whatever
-//! goes wrong becomes an outcome with a reason word. This crate never follows a redirect by itself,
-//! keeps no cookies and retries nothing.
+//! goes wrong becomes an outcome with a reason word. This crate never follows a redirect by itself
+//! and retries nothing, but for a request on a kept connection that turns out to be closed.
 
 mod order;
 mod profile;
@@ -19,13 +19,20 @@ mod connection;
 mod connector;
 mod dial;
 mod pool;
+mod proxy;
+mod tls;
 mod wire;
 
 mod answer;
+mod basic;
 mod body;
+mod conditions;
+mod cookies;
 mod decode;
 mod exchange;
 mod failure;
+mod http_date;
+mod retry_after;
 
 pub mod robots;
 pub mod sitemap;
@@ -34,5 +41,6 @@ pub use crate::guard::{AddressGuard, GuardError};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};
+pub use crate::retry_after::retry_after_ms;
 pub use crate::settings::FetchSettings;
 pub use crate::web_fetcher::{FetcherError, WebFetcher};

@@ -1,5 +1,6 @@
-//! [`Names`]: from a host name to its addresses, with a cache of our own. Knows nothing of which
-//! addresses may be asked: that is the guard's part.
+//! [`Names`]: from a host name to its addresses, with a cache of our own. However many visits wait for
+//! a name, one lookup of it is under way. Knows nothing of which addresses may be asked: that is the
+//! guard's part.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,11 +9,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hickory_resolver::config::{LookupIpStrategy, ResolveHosts};
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{IntoName, Name};
-use hickory_resolver::{Resolver, TokioResolver};
+use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
 use telusur_model::{Clock, Moment, Reason};
+use tokio::sync::OnceCell;
 
 use crate::failure::{Failure, is_local_trouble};
 
@@ -52,8 +55,12 @@ pub(crate) struct Names {
     time_max: Duration,
     names_max: usize,
     /// Guards the cache for the length of a map operation; never held while waiting.
-    cache: Mutex<HashMap<String, Remembered>>,
+    cache: Mutex<HashMap<String, Arc<Lookup>>>,
 }
+
+/// One lookup, under way or done. Whoever comes first carries it out, and if that visit is given up
+/// meanwhile, the next one does.
+type Lookup = OnceCell<Remembered>;
 
 #[derive(Clone)]
 struct Remembered {
@@ -73,9 +80,11 @@ impl Names {
 
     /// The addresses of a name, in the order in which they are to be tried.
     pub(crate) async fn addresses(&self, name: &str) -> Result<Arc<[IpAddr]>, Failure> {
-        if let Some(answer) = self.remembered(name) {
-            return answer;
-        }
+        let lookup = self.current_lookup(name);
+        lookup.get_or_init(|| self.look_up(name)).await.answer.clone()
+    }
+
+    async fn look_up(&self, name: &str) -> Remembered {
         let looked_up = tokio::time::timeout(self.time_max, self.lookup.lookup(name)).await;
         let looked_up = looked_up.unwrap_or(Err(NameFailure { cause: "timeout", is_local: false }));
         let (answer, ttl) = match looked_up {
@@ -83,33 +92,37 @@ impl Names {
                 (Ok(families_in_turn(&addresses)), ttl.clamp(TTL_MIN, TTL_MAX))
             }
             Ok(_) => (Err(dns_error(name, "no_address")), TTL_MIN),
+            // Our own shortage says nothing about the name: only those who wait now hear of it.
             Err(NameFailure { cause, is_local: true }) => {
-                return Err(Failure::local(format!("look up {name}: {cause}")));
+                (Err(Failure::local(format!("look up {name}: {cause}"))), Duration::ZERO)
             }
             Err(NameFailure { cause, .. }) => (Err(dns_error(name, cause)), TTL_MIN),
         };
-        self.remember(name, answer.clone(), ttl);
-        answer
-    }
-
-    fn remembered(&self, name: &str) -> Option<Result<Arc<[IpAddr]>, Failure>> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let remembered = cache.get(name)?;
-        (self.clock.now() < remembered.until).then(|| remembered.answer.clone())
-    }
-
-    fn remember(&self, name: &str, answer: Result<Arc<[IpAddr]>, Failure>, ttl: Duration) {
-        let now = self.clock.now();
         let ttl_ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        Remembered { until: self.clock.now().plus_ms(ttl_ms), answer }
+    }
+
+    /// The lookup whose answer still holds or that is under way; else a new one.
+    fn current_lookup(&self, name: &str) -> Arc<Lookup> {
+        let now = self.clock.now();
+        let is_current =
+            |lookup: &Lookup| lookup.get().is_none_or(|remembered| now < remembered.until);
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lookup) = cache.get(name)
+            && is_current(lookup)
+        {
+            return Arc::clone(lookup);
+        }
         if cache.len() >= self.names_max {
-            cache.retain(|_, remembered| now < remembered.until);
+            cache.retain(|_, lookup| is_current(lookup));
         }
         if cache.len() >= self.names_max {
             // Nothing has expired. Forgetting all costs lookups, growing would cost the process.
             cache.clear();
         }
-        cache.insert(name.to_owned(), Remembered { until: now.plus_ms(ttl_ms), answer });
+        let lookup = Arc::new(Lookup::new());
+        cache.insert(name.to_owned(), Arc::clone(&lookup));
+        lookup
     }
 }
 
@@ -139,7 +152,10 @@ pub(crate) struct SystemLookup {
 
 impl SystemLookup {
     pub(crate) fn new() -> Result<Self, NetError> {
-        let mut builder = Resolver::builder_tokio()?;
+        Self::build(Resolver::builder_tokio()?)
+    }
+
+    fn build(mut builder: ResolverBuilder<TokioRuntimeProvider>) -> Result<Self, NetError> {
         let options = builder.options_mut();
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
         options.use_hosts_file = ResolveHosts::Always;
@@ -201,5 +217,7 @@ fn code_word(code: ResponseCode) -> &'static str {
     }
 }
 
+#[cfg(test)]
+mod name_server_tests;
 #[cfg(test)]
 mod tests;

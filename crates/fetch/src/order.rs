@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use telusur_model::{Fetched, Moment, PageUrl, Reason};
+use telusur_model::{Fetched, Moment, PageUrl, Reason, Validators};
 use tokio::sync::oneshot;
 
 use crate::FetchProfile;
@@ -28,8 +28,18 @@ pub struct FetchOrder {
     pub url: PageUrl,
     /// How to ask.
     pub profile: Arc<FetchProfile>,
+    /// What the server said about the version that we have. Given them, an unchanged page comes as
+    /// [`NotModified`](telusur_model::FetchOutcome::NotModified).
+    pub if_changed: Validators,
     /// Told when the request itself is sent, for whoever counts the delay from there.
     pub on_request: Option<oneshot::Sender<Moment>>,
+}
+
+impl FetchOrder {
+    /// An order for a page that we do not have.
+    pub fn new(url: PageUrl, profile: Arc<FetchProfile>) -> Self {
+        Self { url, profile, if_changed: Validators::default(), on_request: None }
+    }
 }
 
 /// What came of a name lookup.

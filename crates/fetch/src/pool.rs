@@ -1,36 +1,55 @@
-//! [`Pool`]: connections kept open between visits. Bounded in number and in time, for each host and
-//! in total; never hands out a connection with an unread byte.
+//! [`Pool`]: connections kept open between visits, or shared by them. Bounded in number and in time,
+//! for each host and in total; never hands out an HTTP/1.1 connection with an unread byte.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use telusur_model::{Host, PageUrl};
+use telusur_model::{Host, HttpVersion, PageUrl};
 use tokio::time::Instant;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Http1, Http2, Http2Visit};
 use crate::guard::CheckedAddress;
+use crate::profile::FetchProfile;
+use crate::proxy::Proxy;
 use crate::settings::FetchSettings;
 
 /// Which requests may share a connection. The address (with its port) is part of it: a crawl whose
-/// guard does not let an address through never gets a connection that another crawl opened to it.
+/// guard does not let an address through never gets a connection that another crawl opened to it. So
+/// is everything else about how a crawl wants its connections to be made.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct PoolKey {
     is_secure: bool,
     host: Host,
     address: CheckedAddress,
+    is_verified: bool,
+    http: HttpVersion,
+    proxy: Option<Arc<Proxy>>,
 }
 
 impl PoolKey {
-    pub(crate) fn new(url: &PageUrl, address: CheckedAddress) -> Self {
-        Self { is_secure: url.as_url().scheme() == "https", host: url.host(), address }
+    pub(crate) fn new(url: &PageUrl, profile: &FetchProfile, address: CheckedAddress) -> Self {
+        Self {
+            is_secure: url.as_url().scheme() == "https",
+            host: url.host(),
+            address,
+            is_verified: profile.is_verified(url),
+            http: profile.http,
+            proxy: profile.proxy.clone(),
+        }
     }
+}
+
+/// A connection between visits, or one that visits share.
+enum Kept {
+    Http1(Box<Http1>),
+    Http2(Arc<Http2>),
 }
 
 pub(crate) struct Pool {
     idle_time_max: Duration,
     /// Guards the shelves for the length of a map operation; never held while waiting.
-    shelves: Mutex<Shelves<PoolKey, Connection>>,
+    shelves: Mutex<Shelves<PoolKey, Kept>>,
 }
 
 impl Pool {
@@ -43,19 +62,56 @@ impl Pool {
     /// A connection that is good for another request.
     pub(crate) fn take(&self, key: &PoolKey) -> Option<Connection> {
         loop {
-            let mut connection = self.with_shelves(|shelves| shelves.take(key))?;
-            if connection.is_reusable() {
-                return Some(connection);
+            match self.with_shelves(|shelves| shelves.take(key))? {
+                Kept::Http1(mut connection) => {
+                    if connection.is_reusable() {
+                        return Some(Connection::Http1(connection));
+                    }
+                }
+                Kept::Http2(shared) => {
+                    if let Some(visit) = shared.visit() {
+                        // It stays for others, and was of use just now.
+                        self.shelve(key.clone(), Kept::Http2(shared));
+                        return Some(Connection::Http2(visit));
+                    }
+                }
             }
         }
     }
 
     /// Keeps a connection for later, if it is good for anything.
-    pub(crate) fn put(&self, key: PoolKey, mut connection: Connection) {
-        if connection.is_reusable() {
-            let surplus = self.with_shelves(|shelves| shelves.put(key, connection, Instant::now()));
-            drop(surplus);
+    pub(crate) fn put(&self, key: PoolKey, connection: Connection) {
+        match connection {
+            Connection::Http1(mut connection) => {
+                if connection.is_reusable() {
+                    self.shelve(key, Kept::Http1(connection));
+                }
+            }
+            Connection::Http2(visit) => self.share(key, &visit),
         }
+    }
+
+    /// Lets other visits use a connection too. One is enough: an older one ends with its visits.
+    pub(crate) fn share(&self, key: PoolKey, visit: &Http2Visit) {
+        self.forget_shared(&key, |_| true);
+        self.shelve(key, Kept::Http2(Arc::clone(visit.shared())));
+    }
+
+    /// Takes a connection away from other visits, because it failed one.
+    pub(crate) fn forget(&self, key: &PoolKey, visit: &Http2Visit) {
+        self.forget_shared(key, |shared| Arc::ptr_eq(shared, visit.shared()));
+    }
+
+    fn forget_shared(&self, key: &PoolKey, is_meant: impl Fn(&Arc<Http2>) -> bool) {
+        let forgotten = self.with_shelves(|shelves| {
+            shelves.take_first(key, |kept| matches!(kept, Kept::Http2(shared) if is_meant(shared)))
+        });
+        drop(forgotten);
+    }
+
+    fn shelve(&self, key: PoolKey, kept: Kept) {
+        let surplus = self.with_shelves(|shelves| shelves.put(key, kept, Instant::now()));
+        drop(surplus);
     }
 
     /// Closes the connections that nobody wanted for too long, and tells when to look again.
@@ -69,7 +125,7 @@ impl Pool {
 
     /// What the work takes off the shelves is dropped by the caller, when the lock is gone: closing a
     /// connection is a system call.
-    fn with_shelves<R>(&self, work: impl FnOnce(&mut Shelves<PoolKey, Connection>) -> R) -> R {
+    fn with_shelves<R>(&self, work: impl FnOnce(&mut Shelves<PoolKey, Kept>) -> R) -> R {
         work(&mut self.shelves.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -115,6 +171,13 @@ impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
     fn take(&mut self, key: &K) -> Option<T> {
         let newest = self.by_key.get(key)?.last()?.0;
         self.take_ticket(newest)
+    }
+
+    /// The first thing under this key that is meant.
+    fn take_first(&mut self, key: &K, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+        let shelf = self.by_key.get(key)?;
+        let (ticket, _) = shelf.iter().find(|(_, thing)| is_meant(thing))?;
+        self.take_ticket(*ticket)
     }
 
     fn take_older(&mut self, now: Instant, age_max: Duration) -> Vec<T> {

@@ -8,8 +8,9 @@ use async_trait::async_trait;
 use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, Reason, Retry};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::conditions::Conditions;
 use crate::connection::Connection;
-use crate::connector::Connector;
+use crate::connector::{Connector, Road};
 use crate::exchange::{Answer, Exchange, Sending};
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
@@ -17,6 +18,7 @@ use crate::names::{NameLookup, Names, SystemLookup};
 use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 use crate::pool::{Pool, PoolKey};
 use crate::profile::FetchProfile;
+use crate::retry_after::retry_after_ms;
 use crate::settings::FetchSettings;
 
 /// Asks real servers for pages.
@@ -61,21 +63,29 @@ impl WebFetcher {
         &self,
         url: &PageUrl,
         profile: &FetchProfile,
+        conditions: &Conditions,
         sending: &mut Sending,
     ) -> Result<FetchOutcome, Failure> {
         let deadline = Instant::now() + profile.timeout;
         let addresses = self.addresses(url, profile, deadline).await?;
-        let exchange =
-            Exchange { settings: &self.settings, clock: &*self.clock, url, profile, deadline };
-        if let Some(mut connection) = self.pooled(url, &addresses) {
+        let (settings, clock) = (&self.settings, &*self.clock);
+        let exchange = Exchange { settings, clock, url, profile, conditions, deadline };
+        let key = |address| PoolKey::new(url, profile, address);
+        if let Some(mut connection) = addresses.iter().find_map(|&at| self.pool.take(&key(at))) {
             let answer = exchange.run(&mut connection, sending).await;
             if !answer.as_ref().is_err_and(|failure| is_stale(failure, &connection)) {
-                return self.finish(url, connection, answer);
+                return self.finish(key(connection.address()), connection, answer);
             }
+            self.forget(&key(connection.address()), &connection);
         }
-        let mut connection = self.connector.open(url, &addresses, deadline).await?;
+        let road = self.road(profile, deadline).await?;
+        let mut connection = self.connector.open(url, profile, &addresses, &road, deadline).await?;
+        if let Connection::Http2(visit) = &connection {
+            self.pool.share(key(connection.address()), visit);
+            self.start_sweeper();
+        }
         let answer = exchange.run(&mut connection, sending).await;
-        self.finish(url, connection, answer)
+        self.finish(key(connection.address()), connection, answer)
     }
 
     /// The addresses of a URL's host that the guard lets through.
@@ -86,47 +96,71 @@ impl WebFetcher {
         deadline: Instant,
     ) -> Result<Vec<CheckedAddress>, Failure> {
         let (host, port) = (url.host_str(), url.port());
-        let check = |address: IpAddr| profile.guard.check(host, SocketAddr::new(address, port));
         profile.guard.check_name(host, port)?;
-        let name = match url.as_url().host() {
-            Some(url::Host::Ipv4(literal)) => return Ok(vec![check(literal.into())?]),
-            Some(url::Host::Ipv6(literal)) => return Ok(vec![check(literal.into())?]),
-            Some(url::Host::Domain(_)) | None => host,
-        };
-        let found = timeout_at(deadline, self.names.addresses(name))
-            .await
-            .map_err(|_| Failure::later(Reason::DnsError, format!("timeout: look up {name}")))??;
+        let found = self.look_up(host, deadline).await?;
         let (mut checked, mut refusal) = (Vec::with_capacity(found.len()), None);
         for &address in &*found {
-            match check(address) {
+            match profile.guard.check(host, SocketAddr::new(address, port)) {
                 Ok(address) => checked.push(address),
                 Err(refused) => refusal = Some(refused),
             }
         }
+        // A proxy that is told the name may pick any of its addresses.
+        let needs_all = profile.proxy.as_ref().is_some_and(|proxy| proxy.reads(url));
         match refusal {
-            Some(refused) if checked.is_empty() => Err(refused),
+            Some(refused) if checked.is_empty() || needs_all => Err(refused),
             _ => Ok(checked),
         }
     }
 
-    fn pooled(&self, url: &PageUrl, addresses: &[CheckedAddress]) -> Option<Connection> {
-        addresses.iter().find_map(|&address| self.pool.take(&PoolKey::new(url, address)))
+    /// How this crawl's targets are reached.
+    async fn road<'a>(
+        &self,
+        profile: &'a FetchProfile,
+        deadline: Instant,
+    ) -> Result<Road<'a>, Failure> {
+        let Some(proxy) = profile.proxy.as_deref() else { return Ok(Road::Direct) };
+        let found = self.look_up(proxy.host(), deadline).await.map_err(Failure::of_proxy)?;
+        let doors = found.iter().map(|&address| proxy.check(address)).collect::<Result<_, _>>()?;
+        Ok(Road::Proxy { proxy, doors })
+    }
+
+    /// The addresses of a host as it stands in a URL: a name, or an address already.
+    async fn look_up(&self, host: &str, deadline: Instant) -> Result<Arc<[IpAddr]>, Failure> {
+        if let Ok(literal) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            return Ok([literal].into());
+        }
+        timeout_at(deadline, self.names.addresses(host))
+            .await
+            .map_err(|_| Failure::later(Reason::DnsError, format!("timeout: look up {host}")))?
     }
 
     fn finish(
         &self,
-        url: &PageUrl,
+        key: PoolKey,
         connection: Connection,
         answer: Result<Answer, Failure>,
     ) -> Result<FetchOutcome, Failure> {
-        let answer = answer?;
-        if answer.is_connection_clean {
-            self.pool.put(PoolKey::new(url, connection.address()), connection);
-            self.sweeper.call_once(|| {
-                tokio::spawn(sweep(Arc::downgrade(&self.pool)));
-            });
+        if answer.as_ref().is_ok_and(|answer| answer.is_connection_clean) {
+            self.pool.put(key, connection);
+            self.start_sweeper();
+        } else {
+            self.forget(&key, &connection);
         }
-        Ok(answer.outcome)
+        answer.map(|answer| answer.outcome)
+    }
+
+    /// A connection that failed one visit is not for others either.
+    fn forget(&self, key: &PoolKey, connection: &Connection) {
+        if let Connection::Http2(visit) = connection {
+            self.pool.forget(key, visit);
+        }
+    }
+
+    fn start_sweeper(&self) {
+        self.sweeper.call_once(|| {
+            tokio::spawn(sweep(Arc::downgrade(&self.pool)));
+        });
     }
 }
 
@@ -150,12 +184,19 @@ impl Fetch for WebFetcher {
         let started_at = self.clock.now();
         let mut sending =
             Sending { on_request: order.on_request, requested_at: None, address: None };
-        let outcome = self.visit(&order.url, &order.profile, &mut sending).await;
+        let conditions = Conditions::new(&order.if_changed, self.clock.wall());
+        let outcome = self.visit(&order.url, &order.profile, &conditions, &mut sending).await;
+        let outcome = outcome.unwrap_or_else(FetchOutcome::from);
+        let retry_after_ms = match &outcome {
+            FetchOutcome::Page(page) => retry_after_ms(page, self.clock.wall()),
+            _ => None,
+        };
         Fetched {
-            outcome: outcome.unwrap_or_else(FetchOutcome::from),
+            outcome,
             requested_at: sending.requested_at,
             took_ms: self.clock.now().ms_since(started_at),
             address: sending.address,
+            retry_after_ms,
         }
     }
 

@@ -23,10 +23,21 @@ enum Stream {
 }
 
 /// What the owner of a connection knows about its wire while hyper holds it.
-#[derive(Default)]
 pub(crate) struct WireMeter {
     received: AtomicU64,
     is_idle: AtomicBool,
+    /// Where the stream ends for us, whatever the server still sends.
+    received_max: AtomicU64,
+}
+
+impl Default for WireMeter {
+    fn default() -> Self {
+        Self {
+            received: AtomicU64::new(0),
+            is_idle: AtomicBool::new(false),
+            received_max: AtomicU64::new(u64::MAX),
+        }
+    }
 }
 
 impl WireMeter {
@@ -38,6 +49,15 @@ impl WireMeter {
     /// Says whether an answer is expected. On an idle wire whatever arrives counts as its end.
     pub(crate) fn set_idle(&self, is_idle: bool) {
         self.is_idle.store(is_idle, Ordering::Relaxed);
+    }
+
+    /// Says how much may still come. More than that ends the wire.
+    pub(crate) fn expect_bytes(&self, bytes_max: u64) {
+        self.received_max.store(self.received().saturating_add(bytes_max), Ordering::Relaxed);
+    }
+
+    fn is_used_up(&self) -> bool {
+        self.received() >= self.received_max.load(Ordering::Relaxed)
     }
 }
 
@@ -74,14 +94,15 @@ impl AsyncRead for Wire {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.meter.is_idle.load(Ordering::Relaxed) && !self.is_silent() {
+        let is_unasked = self.meter.is_idle.load(Ordering::Relaxed) && !self.is_silent();
+        if is_unasked || self.meter.is_used_up() {
             // To hyper this is the end of the stream, which ends the connection.
             return Poll::Ready(Ok(()));
         }
         let filled_before = buf.filled().len();
         let read = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(forgive_rude_end),
+            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(tls_read),
         };
         let received = u64::try_from(buf.filled().len() - filled_before).unwrap_or(u64::MAX);
         self.meter.received.fetch_add(received, Ordering::Relaxed);
@@ -91,10 +112,18 @@ impl AsyncRead for Wire {
 
 /// Many servers close without TLS's own farewell. The end of the stream is then taken as it is, as
 /// browsers do: a body that announced its length or its chunks is still found to be cut.
-fn forgive_rude_end(read: io::Result<()>) -> io::Result<()> {
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),
-        read => read,
+///
+/// Some faults of the TLS layer come as bare text. They are marked as what they are, else they would
+/// pass for bad HTTP.
+fn tls_read(read: io::Result<()>) -> io::Result<()> {
+    let Err(error) = read else { return Ok(()) };
+    let is_marked = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Ok(()),
+        kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) if !is_marked => {
+            Err(io::Error::new(kind, rustls::Error::General(error.to_string())))
+        }
+        _ => Err(error),
     }
 }
 

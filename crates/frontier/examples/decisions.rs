@@ -89,6 +89,7 @@ fn end(frontier: &mut Frontier, mut visit: Visit, now: Moment) {
         requested_at: Some(now),
         took_ms: 1,
         address: None,
+        retry_after_ms: None,
     };
     frontier.finished(&visit, &fetched, now);
     let place = visit.place;

@@ -471,7 +471,7 @@ impl Frontier {
         let politeness = &crawl.politeness;
         let pace = &mut self.hosts.get_mut(host).pace;
         let was_resting = pace.is_resting(self.now);
-        let answer = Answer::of(&fetched.outcome);
+        let answer = Answer::of(fetched);
         if answer != Answer::Silent {
             pace.took(fetched.took_ms);
         }
@@ -479,7 +479,7 @@ impl Frontier {
         let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
         pace.learn(answer, politeness, base_ms, asked_at, self.now);
         let is_excused = was_resting || self.suspicion.since().is_some();
-        disposition(visit, &fetched.outcome, politeness, pace, is_excused)
+        disposition(visit, fetched, politeness, pace, is_excused)
     }
 
     /// Ends the flight of a visit within its crawl, and accounts for it.

@@ -1,7 +1,7 @@
 //! [`Pace`]: what a host's answers teach about how often it may be asked. Knows nothing of queues
 //! or crawls.
 
-use telusur_model::{FetchOutcome, Moment, Politeness, RawPage, Retry};
+use telusur_model::{FetchOutcome, Fetched, Moment, Politeness, Retry};
 
 /// Least step by which a host that struggles is slowed down.
 const SLOW_DOWN_MS_MIN: u64 = 1_000;
@@ -53,10 +53,11 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    pub(crate) fn of(outcome: &FetchOutcome) -> Self {
-        match outcome {
+    pub(crate) fn of(fetched: &Fetched) -> Self {
+        match &fetched.outcome {
             FetchOutcome::Page(page) if matches!(page.status, 429 | 503) => {
-                Self::Throttled { retry_after_ms: retry_after_ms(page) }
+                let retry_after_ms = fetched.retry_after_ms.map(|ms| ms.min(RETRY_AFTER_MS_MAX));
+                Self::Throttled { retry_after_ms }
             }
             FetchOutcome::Page(page) if page.status >= 500 => Self::Troubled,
             FetchOutcome::Page(_) | FetchOutcome::NotModified => Self::Well,
@@ -65,16 +66,6 @@ impl Answer {
             FetchOutcome::Failed { .. } | FetchOutcome::Refused { .. } => Self::Silent,
         }
     }
-}
-
-/// Seconds only; a number too large for its type is as good as the cap.
-fn retry_after_ms(page: &RawPage) -> Option<u64> {
-    let seconds = page.header("retry-after")?.trim();
-    if seconds.is_empty() || !seconds.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let ms = seconds.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1000);
-    Some(ms.min(RETRY_AFTER_MS_MAX))
 }
 
 impl Pace {

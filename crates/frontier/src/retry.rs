@@ -1,6 +1,6 @@
 //! Which visits are asked again, and when. Pure functions of the outcome.
 
-use telusur_model::{FetchOutcome, Politeness, Retry, UrlKey, Visit};
+use telusur_model::{FetchOutcome, Fetched, Politeness, Retry, UrlKey, Visit};
 
 use crate::decision::Disposition;
 use crate::pace::{Answer, Pace};
@@ -17,13 +17,13 @@ const THROTTLED_RUN_FACTOR: u32 = 5;
 /// nobody at all answers; `pace`: what is known of it now, this outcome included.
 pub(crate) fn disposition(
     visit: &Visit,
-    outcome: &FetchOutcome,
+    fetched: &Fetched,
     politeness: &Politeness,
     pace: &Pace,
     is_excused: bool,
 ) -> Disposition {
     let again = |counted| {
-        let retry_after_ms = match Answer::of(outcome) {
+        let retry_after_ms = match Answer::of(fetched) {
             Answer::Throttled { retry_after_ms } if politeness.adaptive => retry_after_ms,
             _ => None,
         };
@@ -31,7 +31,7 @@ pub(crate) fn disposition(
         Disposition::Retry { after_ms, counted }
     };
     let attempts_left = visit.attempt < politeness.attempts_max;
-    match outcome {
+    match &fetched.outcome {
         FetchOutcome::Failed { retry: Retry::NotCounted, .. } => {
             Disposition::Retry { after_ms: LOCAL_TROUBLE_MS, counted: false }
         }

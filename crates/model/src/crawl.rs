@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PageUrl, ScopeRules, Timestamp};
+use crate::{FetchRules, PageUrl, ScopeRules, Timestamp};
 
 /// A crawl's number in its data directory, counting from 1; people write it `crawl_N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -227,33 +227,6 @@ impl Default for Limits {
             urls_per_site_max: 50_000,
             body_bytes_max: 1 << 20,
             errors_max: None,
-        }
-    }
-}
-
-/// How pages are asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FetchRules {
-    /// The `User-Agent` header.
-    pub user_agent: String,
-    /// Longest that one visit may take, in milliseconds.
-    pub timeout_ms: u64,
-    /// Redirects followed one after the other.
-    pub redirects_max: u8,
-    /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `host:port`.
-    pub allow_private: Vec<String>,
-    /// Extra headers, sent to the seeds' own origins only.
-    pub headers: Vec<(String, String)>,
-}
-
-impl Default for FetchRules {
-    fn default() -> Self {
-        Self {
-            user_agent: concat!("Telusur/", env!("CARGO_PKG_VERSION")).to_owned(),
-            timeout_ms: 30_000,
-            redirects_max: 10,
-            allow_private: Vec::new(),
-            headers: Vec::new(),
         }
     }
 }

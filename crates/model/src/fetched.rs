@@ -38,12 +38,30 @@ impl RawPage {
     }
 }
 
+/// What a server said about the version of a page, handed back to it at the next visit, so that an
+/// unchanged page need not be sent again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Validators {
+    /// The `ETag` header, as it came.
+    pub etag: Option<String>,
+    /// The `Last-Modified` header, as it came.
+    pub last_modified: Option<String>,
+}
+
+impl Validators {
+    /// What this answer says about its version.
+    pub fn of(page: &RawPage) -> Self {
+        let header = |name| page.header(name).map(str::to_owned);
+        Self { etag: header("etag"), last_modified: header("last-modified") }
+    }
+}
+
 /// What came of one visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FetchOutcome {
     /// The server answered with anything but a redirect: a page, or an error page.
     Page(RawPage),
-    /// The server says that the page is as it was.
+    /// The server says that the page is as it was when we got the validators that we sent.
     NotModified,
     /// The server sends us elsewhere.
     Redirected {
@@ -93,6 +111,8 @@ pub struct Fetched {
     pub took_ms: u64,
     /// The address that was asked.
     pub address: Option<IpAddr>,
+    /// How long from now the server asked not to be asked again (`Retry-After`), an hour at most.
+    pub retry_after_ms: Option<u64>,
 }
 
 impl Fetched {

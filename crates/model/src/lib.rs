@@ -6,6 +6,7 @@
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
 mod crawl;
+mod fetch_rules;
 mod fetched;
 mod host;
 mod linear;
@@ -22,10 +23,11 @@ mod url_shape;
 mod visit;
 
 pub use crate::crawl::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FetchRules, FinishReason, Keep, Limits,
-    PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
+    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, PauseReason,
+    Politeness, RobotsRules, Seeds, SitemapRules,
 };
-pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry};
+pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
+pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::linear::{
     Answer, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdState, LegPlan, MissingError,
@@ -40,7 +42,7 @@ pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, PageRec
 pub use crate::scope::{
     QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
 };
-pub use crate::time::{Clock, Moment, Timestamp};
+pub use crate::time::{Clock, Moment, Timestamp, days_from_civil};
 pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError};
 pub use crate::url_key::{UrlKey, UrlKeyer, normal_form};
 pub use crate::url_shape::UrlShape;

@@ -62,6 +62,8 @@ reasons! {
     Truncated = "truncated",
     /// the TLS handshake failed
     TlsError = "tls_error",
+    /// the proxy did not pass the request on
+    ProxyError = "proxy_error",
     /// the name could not be resolved
     DnsError = "dns_error",
     /// not a public address, and not opened by --allow-private

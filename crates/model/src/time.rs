@@ -57,10 +57,11 @@ impl fmt::Display for Timestamp {
     }
 }
 
+const DAYS_FROM_0000_03_01_TO_1970: u64 = 719_468;
+
 /// Gregorian date of a day counted from 1970-01-01, after Howard Hinnant's `civil_from_days`:
 /// years start in March, so that the leap day is the last day of a year.
 fn civil_from_days(days_since_1970: u64) -> (u64, u64, u64) {
-    const DAYS_FROM_0000_03_01_TO_1970: u64 = 719_468;
     const DAYS_PER_400_YEARS: u64 = 146_097;
     let days = days_since_1970 + DAYS_FROM_0000_03_01_TO_1970;
     let era = days / DAYS_PER_400_YEARS;
@@ -73,6 +74,28 @@ fn civil_from_days(days_since_1970: u64) -> (u64, u64, u64) {
     let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
     let year = era * 400 + year_of_era + u64::from(month <= 2);
     (year, month, day)
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar, the inverse of [`civil_from_days`].
+/// `None` for a date that does not exist, or lies before 1970.
+pub fn days_from_civil(year: u64, month: u64, day: u64) -> Option<u64> {
+    // Far beyond every calendar, and small enough for the sums below.
+    const YEAR_MAX: u64 = 1_000_000;
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let days_in_month = match month {
+        2 => 28 + u64::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1970..=YEAR_MAX).contains(&year) || !(1..=days_in_month).contains(&day) {
+        return None;
+    }
+    let year_from_march = year - u64::from(month <= 2);
+    let month_from_march = (month + 9) % 12;
+    let day_of_year = (153 * month_from_march + 2) / 5 + day - 1;
+    let leap_days = year_from_march / 4 - year_from_march / 100 + year_from_march / 400;
+    (year_from_march * 365 + leap_days + day_of_year).checked_sub(DAYS_FROM_0000_03_01_TO_1970)
 }
 
 /// The two clocks, handed in, so that a test can run hours in milliseconds.
@@ -99,5 +122,27 @@ mod tests {
         check(951_782_400, "2000-02-29T00:00:00Z");
         check(1_794_765_566, "2026-11-15T17:59:26Z");
         check(4_294_967_296, "2106-02-07T06:28:16Z");
+    }
+    #[test]
+    fn every_day_leads_back_to_itself() {
+        for days in 0..200_000 {
+            let (year, month, day) = civil_from_days(days);
+            assert_eq!(days_from_civil(year, month, day), Some(days));
+        }
+    }
+
+    #[test]
+    fn dates_that_do_not_exist() {
+        for (year, month, day) in [
+            (1969, 12, 31),
+            (2023, 2, 29),
+            (2024, 13, 1),
+            (2024, 0, 1),
+            (2024, 4, 31),
+            (2024, 1, 0),
+        ] {
+            assert_eq!(days_from_civil(year, month, day), None, "{year}-{month}-{day}");
+        }
+        assert_eq!(days_from_civil(u64::MAX, 1, 1), None);
     }
 }

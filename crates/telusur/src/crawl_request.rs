@@ -164,6 +164,7 @@ fn fetch_rules(settings: &Settings) -> FetchRules {
         redirects_max: settings.small_count(Key::MaxRedirects),
         allow_private: settings.openings().iter().map(ToString::to_string).collect(),
         headers: headers.clone(),
+        ..FetchRules::default()
     }
 }
 
@@ -310,6 +311,7 @@ mod tests {
                 redirects_max: 2,
                 allow_private: vec!["10.0.0.0/8".into(), "localhost:80".into()],
                 headers: vec![("A".into(), "b c".into()), ("D".into(), "e".into())],
+                ..FetchRules::default()
             }
         );
         assert_eq!(request.keep, Keep::Raw);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use telusur_fetch::{Fetch, FetchOrder, FetchProfile, ResolveFailure, Resolved};
+use telusur_fetch::{Fetch, FetchOrder, FetchProfile, ResolveFailure, Resolved, retry_after_ms};
 use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, RawPage, Reason, Retry};
 use url::Position;
 
@@ -65,11 +65,17 @@ impl Fetch for FakeWebFetcher {
             // Whoever counts the delay may have gone; the visit goes on.
             let _ = on_request.send(started_at);
         }
+        let outcome = self.ask(&order.url, &order.profile).await;
+        let retry_after_ms = match &outcome {
+            FetchOutcome::Page(page) => retry_after_ms(page, self.clock.wall()),
+            _ => None,
+        };
         Fetched {
-            outcome: self.ask(&order.url, &order.profile).await,
+            outcome,
             requested_at: address.map(|_| started_at),
             took_ms: self.clock.now().ms_since(started_at),
             address,
+            retry_after_ms,
         }
     }
 
@@ -140,7 +146,7 @@ mod tests {
 
     async fn fetch(fetcher: &FakeWebFetcher, url: &str, profile: FetchProfile) -> Fetched {
         let url = PageUrl::parse(url).unwrap();
-        fetcher.fetch(FetchOrder { url, profile: Arc::new(profile), on_request: None }).await
+        fetcher.fetch(FetchOrder::new(url, Arc::new(profile))).await
     }
 
     #[track_caller]
@@ -170,7 +176,9 @@ mod tests {
         let (on_request, announced) = tokio::sync::oneshot::channel();
         let url = PageUrl::parse("http://host-0.test/p/0").unwrap();
         let profile = Arc::new(profile());
-        fetcher.fetch(FetchOrder { url, profile, on_request: Some(on_request) }).await;
+        fetcher
+            .fetch(FetchOrder { on_request: Some(on_request), ..FetchOrder::new(url, profile) })
+            .await;
         assert_eq!(announced.await, Ok(Moment(0)));
     }
 

@@ -75,6 +75,7 @@ fn check(codings: &[&str], sent: &[u8], expect: Result<&[u8], Reason>) {
 
 #[test]
 fn every_coding_that_we_ask_for() {
+    // E8.
     check(&[], TEXT, Ok(TEXT));
     check(&["identity"], TEXT, Ok(TEXT));
     check(&["gzip"], &gzip(TEXT), Ok(TEXT));
@@ -86,6 +87,7 @@ fn every_coding_that_we_ask_for() {
 
 #[test]
 fn odd_spellings() {
+    // E5.
     check(&["GZip"], &gzip(TEXT), Ok(TEXT));
     check(&["x-gzip"], &gzip(TEXT), Ok(TEXT));
     check(&[" gzip ,"], &gzip(TEXT), Ok(TEXT));
@@ -100,12 +102,14 @@ fn two_codings_are_undone_from_the_last_to_the_first() {
 
 #[test]
 fn more_codings_are_refused() {
+    // E4.
     check(&["gzip, gzip, gzip, gzip, gzip"], &gzip(TEXT), Err(Reason::DecodeError));
     check(&[&["gzip"; 1000].join(",")], &gzip(TEXT), Err(Reason::DecodeError));
 }
 
 #[test]
 fn unknown_codings_are_never_passed_on() {
+    // E5.
     check(&["x-evil"], TEXT, Err(Reason::UnsupportedEncoding));
     check(&["gzip, x-evil"], TEXT, Err(Reason::UnsupportedEncoding));
     let mut headers = HeaderMap::new();
@@ -122,6 +126,7 @@ fn several_members_and_frames_are_one_body() {
 
 #[test]
 fn many_empty_members_are_nothing() {
+    // E7.
     let (body, room) = decode(&["gzip"], &gzip(b"").repeat(200_000), 8192, 1 << 20).unwrap();
     assert_eq!((body.len(), room), (0, Room::Left));
 }
@@ -135,6 +140,7 @@ fn an_empty_body_is_empty() {
 
 #[test]
 fn a_body_that_ends_early_is_an_error() {
+    // E6.
     let cut = |whole: &[u8]| whole[..whole.len() - 1].to_vec();
     check(&["gzip"], &cut(&gzip(TEXT)), Err(Reason::DecodeError));
     check(&["deflate"], &cut(&zlib(TEXT)), Err(Reason::DecodeError));
@@ -144,6 +150,7 @@ fn a_body_that_ends_early_is_an_error() {
 
 #[test]
 fn a_wrong_checksum_is_an_error() {
+    // E6.
     let mut wrong = gzip(TEXT);
     let at = wrong.len() - 6;
     wrong[at] ^= 1;
@@ -152,6 +159,7 @@ fn a_wrong_checksum_is_an_error() {
 
 #[test]
 fn plain_text_that_claims_to_be_compressed_is_an_error() {
+    // E6.
     for coding in ["gzip", "deflate", "br", "zstd"] {
         check(&[coding], b"<html>plain</html>", Err(Reason::DecodeError));
     }
@@ -159,6 +167,7 @@ fn plain_text_that_claims_to_be_compressed_is_an_error() {
 
 #[test]
 fn garbage_behind_the_end_is_ignored() {
+    // E6.
     check(&["gzip"], &[gzip(TEXT), b"\0\0\0".to_vec()].concat(), Ok(TEXT));
     check(&["deflate"], &[zlib(TEXT), b"garbage".to_vec()].concat(), Ok(TEXT));
     check(&["br"], &[BROTLI_HELLO, b"garbage"].concat(), Ok(b"Hello, world!\n"));
@@ -176,6 +185,7 @@ fn check_bomb(codings: &[&str], bomb: &[u8]) {
 
 #[test]
 fn bombs_end_at_the_limit() {
+    // E1.
     let zeros = vec![0; 64 << 20];
     check_bomb(&["gzip"], &gzip(&zeros));
     check_bomb(&["deflate"], &zlib(&zeros));
@@ -194,6 +204,7 @@ fn a_bomb_that_decodes_to_nothing_ends_too() {
 
 #[test]
 fn a_zstd_window_beyond_the_limit_is_refused() {
+    // E2.
     let mut encoder = ::zstd::Encoder::new(Vec::new(), 1).unwrap();
     encoder.window_log(27).unwrap();
     encoder.include_contentsize(false).unwrap();

@@ -13,7 +13,7 @@ use telusur_model::{PageUrl, Reason};
 use crate::failure::Failure;
 
 /// The operator's exceptions from "public addresses and web ports only".
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressGuard {
     /// Any web port of these addresses is open.
     ranges: Vec<IpNet>,
@@ -23,7 +23,7 @@ pub struct AddressGuard {
     names: Vec<NamedPort>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct NamedPort {
     host: String,
     port: u16,
@@ -175,6 +175,7 @@ mod tests {
 
     #[test]
     fn a_range_opens_only_itself() {
+        // D20.
         check(&["10.1.2.0/24"], "a.org", "10.1.2.9:80", Ok(()));
         check(&["10.1.2.0/24"], "a.org", "10.1.3.9:80", BLOCKED);
         check(&["10.1.2.0/24"], "a.org", "169.254.169.254:80", BLOCKED);

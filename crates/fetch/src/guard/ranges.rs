@@ -149,6 +149,7 @@ mod tests {
 
     #[test]
     fn metadata_services() {
+        // D1.
         for text in [
             "169.254.169.254",
             "fd00:ec2::254",
@@ -163,6 +164,7 @@ mod tests {
 
     #[test]
     fn both_ends_of_every_special_range() {
+        // D2, D3.
         for (range, _) in NOT_PUBLIC_V4 {
             check(&range.network().to_string(), false);
             check(&range.broadcast().to_string(), false);
@@ -175,6 +177,7 @@ mod tests {
 
     #[test]
     fn unrouted_ipv6() {
+        // D3.
         for text in ["::", "::1", "::8.8.8.8", "::ffff:0:8.8.8.8", "1::1", "4000::1", "e000::1"] {
             check(text, false);
         }
@@ -211,6 +214,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_special_v4_is_refused_in_every_spelling(index in 0..NOT_PUBLIC_V4.len(), host: u32) {
+            // D4.
             let range = NOT_PUBLIC_V4[index].0;
             let inside = range.network().to_bits() | host & range.hostmask().to_bits();
             let address = Ipv4Addr::from_bits(inside);

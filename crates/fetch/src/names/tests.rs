@@ -62,6 +62,7 @@ impl Bench {
 
 #[tokio::test]
 async fn a_ttl_of_zero_is_no_storm_of_queries() {
+    // D17.
     let bench = Bench::with_ttl(Duration::ZERO);
     bench.names.addresses("a.org").await.unwrap();
     bench.clock.advance(Duration::from_millis(4999));
@@ -74,6 +75,7 @@ async fn a_ttl_of_zero_is_no_storm_of_queries() {
 
 #[tokio::test]
 async fn no_answer_is_believed_for_ever() {
+    // D17.
     let bench = Bench::with_ttl(Duration::from_secs(1 << 31));
     bench.names.addresses("a.org").await.unwrap();
     bench.clock.advance(Duration::from_secs(3600));
@@ -117,6 +119,50 @@ async fn the_cache_is_bounded() {
     }
 }
 
+/// Answers when it is told to.
+struct Patient {
+    go: tokio::sync::Semaphore,
+    asked: AtomicUsize,
+}
+
+#[async_trait]
+impl NameLookup for Patient {
+    async fn lookup(&self, _: &str) -> Result<NameAnswer, NameFailure> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.go.acquire().await.unwrap().forget();
+        let addresses = vec!["8.8.8.8".parse().unwrap()];
+        Ok(NameAnswer { addresses, ttl: Duration::from_secs(60) })
+    }
+}
+
+#[tokio::test]
+async fn many_visits_wait_for_one_lookup() {
+    let lookup =
+        Arc::new(Patient { go: tokio::sync::Semaphore::new(0), asked: AtomicUsize::new(0) });
+    let clock = Arc::new(HandClock::default());
+    let names = Arc::new(Names::new(lookup.clone(), clock, Duration::from_secs(5), 3));
+    let given_up = tokio::spawn({
+        let names = names.clone();
+        async move { names.addresses("a.org").await }
+    });
+    while lookup.asked.load(Ordering::Relaxed) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut waiting = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let names = names.clone();
+        waiting.spawn(async move { names.addresses("a.org").await.unwrap().len() });
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(lookup.asked.load(Ordering::Relaxed), 1);
+    // When the first visit is given up, another one takes the lookup over.
+    given_up.abort();
+    assert!(given_up.await.unwrap_err().is_cancelled());
+    lookup.go.add_permits(1);
+    assert_eq!(waiting.join_all().await, vec![1; 100]);
+    assert_eq!(lookup.asked.load(Ordering::Relaxed), 2);
+}
+
 /// A resolver that never answers.
 struct Silent;
 
@@ -129,6 +175,7 @@ impl NameLookup for Silent {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_resolver_is_not_waited_for() {
+    // D16.
     let clock = Arc::new(HandClock::default());
     let names = Names::new(Arc::new(Silent), clock, Duration::from_secs(5), 3);
     let failure = names.addresses("a.org").await.unwrap_err();
@@ -137,6 +184,7 @@ async fn a_silent_resolver_is_not_waited_for() {
 
 #[test]
 fn both_families_are_among_the_first() {
+    // D18.
     let addresses: Vec<IpAddr> =
         ["1::1", "1::2", "1::3", "1.0.0.1", "1.0.0.2"].map(|text| text.parse().unwrap()).into();
     let in_turn: Vec<String> = families_in_turn(&addresses).iter().map(IpAddr::to_string).collect();

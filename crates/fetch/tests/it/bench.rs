@@ -37,7 +37,7 @@ impl Bench {
         Self::with(FetchSettings::default(), rules)
     }
 
-    fn with(settings: FetchSettings, mut rules: FetchRules) -> Self {
+    pub(crate) fn with(settings: FetchSettings, mut rules: FetchRules) -> Self {
         if rules.allow_private.is_empty() {
             rules.allow_private = vec!["127.0.0.1".to_owned()];
         }
@@ -50,7 +50,7 @@ impl Bench {
     pub(crate) async fn fetch(&self, url: &str) -> Fetched {
         let url = PageUrl::parse(url).unwrap();
         let profile = Arc::new(self.profile.clone());
-        self.fetcher.fetch(FetchOrder { url, profile, on_request: None }).await
+        self.fetcher.fetch(FetchOrder::new(url, profile)).await
     }
 
     #[track_caller]
@@ -84,6 +84,9 @@ pub(crate) fn reason(outcome: &FetchOutcome) -> Reason {
     }
 }
 
+/// What the calendar shows in all tests: the 15th of November 2026, 17:59:26.
+pub(crate) const WALL: Timestamp = Timestamp(1_794_765_566_000);
+
 #[derive(Default)]
 pub(crate) struct HandClock(AtomicU64);
 
@@ -99,7 +102,7 @@ impl Clock for HandClock {
     }
 
     fn wall(&self) -> Timestamp {
-        Timestamp(0)
+        WALL
     }
 }
 

@@ -32,6 +32,7 @@ async fn wire_bytes_are_counted_before_decoding() {
 
 #[tokio::test]
 async fn a_bomb_is_cut_and_its_connection_closed() {
+    // E1.
     let bomb = gzip(&vec![0; 64 << 20]);
     let script = vec![Read, answer("Content-Encoding: gzip", &bomb), Hold];
     let mut server = ScriptedServer::start(vec![script]).await;
@@ -42,6 +43,7 @@ async fn a_bomb_is_cut_and_its_connection_closed() {
 
 #[tokio::test]
 async fn a_dripped_bomb_ends_with_the_visit() {
+    // E9.
     // Long enough for the head to arrive, also on a busy machine.
     let rules = FetchRules { timeout_ms: 500, ..FetchRules::default() };
     let bomb = gzip(&vec![0; 1 << 20]);
@@ -53,6 +55,7 @@ async fn a_dripped_bomb_ends_with_the_visit() {
 
 #[tokio::test]
 async fn what_cannot_be_decoded_is_never_a_page() {
+    // E4, E5, E6.
     for (headers, expect) in [
         ("Content-Encoding: x-evil", Reason::UnsupportedEncoding),
         ("Content-Encoding: gzip", Reason::DecodeError),
@@ -64,4 +67,24 @@ async fn what_cannot_be_decoded_is_never_a_page() {
     let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
     let outcome = outcome(vec![Read, send(coded)]).await;
     assert_eq!(reason(&outcome), Reason::UnsupportedEncoding);
+}
+
+#[tokio::test]
+async fn a_thousand_codings() {
+    // E4.
+    let header = format!("Content-Encoding: {}gzip", "gzip, ".repeat(999));
+    let outcome = outcome(vec![Read, answer(&header, b"x")]).await;
+    assert_eq!(reason(&outcome), Reason::DecodeError);
+}
+
+#[tokio::test]
+async fn a_film_that_says_it_is_a_page_is_cut_like_one() {
+    // E12: five gigabytes are announced, one megabyte is read. What it is, its bytes tell the reader.
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 5368709120\r\n\r\n";
+    let film =
+        crate::script::send_endlessly([b"\0\0\0\x18ftypmp42".as_slice(), &[0; 988]].concat());
+    let mut server = ScriptedServer::start(vec![vec![Read, crate::script::send(head), film]]).await;
+    let page = Bench::new().page(&server.url("/")).await;
+    assert_eq!((page.body.len(), page.truncated), (1 << 20, true));
+    server.connection_ended().await;
 }

@@ -30,6 +30,7 @@ async fn neighbours() -> (ScriptedServer, ScriptedServer) {
 
 #[tokio::test]
 async fn private_addresses_are_refused_without_a_packet() {
+    // D1, D11.
     let server = ScriptedServer::start(vec![vec![Read, page("canary")]]).await;
     let bench = allowing("10.1.2.0/24");
     bench.names.add("inside.test", &["127.0.0.1"]);
@@ -46,9 +47,19 @@ async fn private_addresses_are_refused_without_a_packet() {
 
 #[tokio::test]
 async fn metadata_services_are_refused() {
+    // D1, D8.
     let bench = Bench::new();
     bench.names.add("cname.test", &["169.254.169.254"]);
-    for host in ["169.254.169.254", "metadata.google.internal", "[fd00:ec2::254]", "cname.test"] {
+    for host in [
+        "169.254.169.254",
+        "100.100.100.200",
+        "192.0.0.192",
+        "168.63.129.16",
+        "[fd00:ec2::254]",
+        "metadata.google.internal",
+        "metadata.google.internal.",
+        "cname.test",
+    ] {
         let fetched = bench.fetch(&format!("http://{host}/latest/meta-data/")).await;
         assert_eq!(reason(&fetched.outcome), Reason::BlockedAddress, "{host}");
     }
@@ -56,6 +67,7 @@ async fn metadata_services_are_refused() {
 
 #[tokio::test]
 async fn ports_of_other_services_are_refused() {
+    // U6.
     let bench = Bench::new();
     for port in [0, 22, 25, 6379, 6667] {
         let fetched = bench.fetch(&format!("http://127.0.0.1:{port}/")).await;
@@ -65,6 +77,7 @@ async fn ports_of_other_services_are_refused() {
 
 #[tokio::test]
 async fn one_port_of_one_name_can_be_opened() {
+    // D20.
     let server = ScriptedServer::start(vec![vec![Read, page("inside")]]).await;
     let port = server.address.port();
     let bench = allowing(&format!("inside.test:{port}"));
@@ -77,6 +90,7 @@ async fn one_port_of_one_name_can_be_opened() {
 
 #[tokio::test]
 async fn a_rebound_name_never_leads_inside() {
+    // D5, R11.
     let (canary, open) = neighbours().await;
     let url = open.url("/").replace("127.0.0.2", "rebind.test");
     let bench = allowing("127.0.0.2");
@@ -92,6 +106,7 @@ async fn a_rebound_name_never_leads_inside() {
 
 #[tokio::test]
 async fn of_several_addresses_only_the_checked_are_asked() {
+    // D5.
     let (canary, open) = neighbours().await;
     let bench = allowing("127.0.0.2");
     bench.names.add("mixed.test", &["127.0.0.1", "127.0.0.2"]);
@@ -104,6 +119,7 @@ async fn of_several_addresses_only_the_checked_are_asked() {
 
 #[tokio::test]
 async fn dead_addresses_are_passed_over_but_not_all() {
+    // D18.
     let server = ScriptedServer::start(vec![vec![Read, page("alive")]]).await;
     let bench = allowing("127.0.0.0/8");
     bench.names.add("third.test", &["127.0.0.8", "127.0.0.9", "127.0.0.1"]);
@@ -115,6 +131,7 @@ async fn dead_addresses_are_passed_over_but_not_all() {
 
 #[tokio::test]
 async fn a_name_that_does_not_exist() {
+    // D16.
     let fetched = Bench::new().fetch("http://nowhere.test/").await;
     let FetchOutcome::Failed { why, detail, retry } = fetched.outcome else {
         panic!("{fetched:?}");
@@ -132,4 +149,51 @@ async fn resolving_tells_whether_to_try_again() {
     };
     assert!(resolve("http://nowhere.test/").await.may_pass);
     assert!(!resolve("http://10.0.0.1/").await.may_pass);
+}
+
+#[tokio::test]
+async fn twenty_four_addresses_of_which_one_lives() {
+    // D18: three of them are tried, and then it is over.
+    let server = ScriptedServer::start(vec![vec![Read, page("alive")]]).await;
+    let bench = allowing("127.0.0.0/8");
+    let mut addresses: Vec<String> = (10..33).map(|n| format!("127.0.0.{n}")).collect();
+    addresses.push("127.0.0.1".to_owned());
+    let addresses: Vec<&str> = addresses.iter().map(String::as_str).collect();
+    bench.names.add("many.test", &addresses);
+    let url = server.url("/").replace("127.0.0.1", "many.test");
+    assert_eq!(reason(&bench.fetch(&url).await.outcome), Reason::Refused);
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn every_hop_of_a_redirect_is_judged_anew() {
+    // D9, R11: the answer alone opens nothing.
+    let canary = ScriptedServer::start(vec![vec![Read, page("canary")]]).await;
+    for status in [301, 302, 303, 307, 308] {
+        let moved = format!(
+            "HTTP/1.1 {status} Moved\r\nLocation: {}\r\nRefresh: 0; url={}\r\n\
+             Link: <{}>; rel=preload\r\nAlt-Svc: h2=\"{}\"\r\nContent-Length: 0\r\n\r\n",
+            canary.url("/"),
+            canary.url("/"),
+            canary.url("/"),
+            canary.address,
+        );
+        let open = ScriptedServer::start(vec![vec![Read, crate::script::send(moved)]]).await;
+        let bench = allowing(&open.address.to_string());
+        let outcome = bench.fetch(&open.url("/")).await.outcome;
+        let FetchOutcome::Redirected { to, .. } = outcome else { panic!("{outcome:?}") };
+        let hop = bench.fetch(to.as_str()).await.outcome;
+        assert_eq!(reason(&hop), Reason::BlockedAddress);
+    }
+    assert!(canary.requests().is_empty());
+}
+
+#[tokio::test]
+async fn one_open_range_leaves_all_others_shut() {
+    // D20.
+    let bench = allowing("127.0.0.1/32");
+    for host in ["169.254.169.254", "127.0.0.2", "10.0.0.1", "[::1]"] {
+        let fetched = bench.fetch(&format!("http://{host}/")).await;
+        assert_eq!(reason(&fetched.outcome), Reason::BlockedAddress, "{host}");
+    }
 }

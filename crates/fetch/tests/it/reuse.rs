@@ -50,6 +50,7 @@ async fn a_second_failure_counts() {
 
 #[tokio::test]
 async fn a_forged_second_answer_is_never_taken() {
+    // H13.
     let forged = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\naHTTP/1.1 200 OK\r\n\
                   Content-Length: 6\r\n\r\nforged";
     assert_eq!(second_visit(vec![Read, send(forged), Hold]).await, "second");
@@ -57,6 +58,7 @@ async fn a_forged_second_answer_is_never_taken() {
 
 #[tokio::test]
 async fn stray_bytes_on_an_idle_connection_end_it() {
+    // H14.
     let scripts =
         vec![vec![Read, page("a"), Meet, send("!"), Meet, Hold], vec![Read, page("second"), Hold]];
     let server = ScriptedServer::start(scripts).await;
@@ -69,6 +71,7 @@ async fn stray_bytes_on_an_idle_connection_end_it() {
 
 #[tokio::test]
 async fn a_forged_answer_that_the_runtime_has_not_seen_is_not_taken_either() {
+    // H13.
     let (forge, asked_to_forge) = mpsc::channel();
     let (tell_forged, forged) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -99,6 +102,7 @@ fn answer(stream: &mut TcpStream, body: &str) {
 
 #[tokio::test]
 async fn ambiguous_framing_is_not_reused() {
+    // H6.
     let both = "HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n\
                 1\r\na\r\n0\r\n\r\n";
     let twice = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\na";

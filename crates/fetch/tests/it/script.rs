@@ -16,6 +16,8 @@ pub(crate) enum Act {
     Send(Vec<u8>),
     /// Sends this again and again until the client is gone.
     SendEndlessly(Vec<u8>),
+    /// Sends this byte by byte, again and again, with a pause before each.
+    Drip(Vec<u8>),
     /// Meets the test: whoever comes first waits for the other.
     Meet,
     /// Waits until the client closes the connection.
@@ -114,6 +116,12 @@ async fn play(mut stream: TcpStream, script: Vec<Act>, stage: &Stage) -> std::io
             Act::Send(bytes) => stream.write_all(&bytes).await?,
             Act::SendEndlessly(bytes) => loop {
                 stream.write_all(&bytes).await?;
+            },
+            Act::Drip(bytes) => loop {
+                for byte in &bytes {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                    stream.write_all(&[*byte]).await?;
+                }
             },
             Act::Meet => {
                 stage.meeting.wait().await;

@@ -60,6 +60,7 @@ fn errands_go_first_and_need_no_rules() {
         requested_at: Some(Moment(50)),
         took_ms: 1,
         address: None,
+        retry_after_ms: None,
     };
     assert_eq!(sim.frontier.finished(&errand, &fetched, Moment(51)), Disposition::Settle);
     sim.frontier.committed(CrawlNo(1), &errand.url.host(), errand.place, false);

@@ -15,7 +15,7 @@ use crate::{CrawlStart, Disposition, Frontier, HostStart, Next};
 pub(super) struct Plain {
     pub(super) response_ms: u64,
     pub(super) status: u16,
-    pub(super) retry_after: Option<&'static str>,
+    pub(super) retry_after_ms: Option<u64>,
     pub(super) links: u64,
     pub(super) pages: u64,
     /// Hosts that cannot be reached before this moment (counted in requests).
@@ -27,7 +27,7 @@ impl Default for Plain {
         Self {
             response_ms: 10,
             status: 200,
-            retry_after: None,
+            retry_after_ms: None,
             links: 4,
             pages: u64::MAX,
             unreachable_for: BTreeMap::new(),
@@ -47,11 +47,11 @@ impl Web for Plain {
             *left -= 1;
             return failed(Retry::Later);
         }
-        let mut outcome = page(visit, self.status);
-        if let (FetchOutcome::Page(page), Some(value)) = (&mut outcome, self.retry_after) {
-            page.headers.push(("retry-after".to_owned(), value.to_owned()));
-        }
-        outcome
+        page(visit, self.status)
+    }
+
+    fn retry_after_ms(&self) -> Option<u64> {
+        self.retry_after_ms
     }
 
     fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
@@ -353,6 +353,7 @@ fn verdict(outcome: impl Fn(&Visit) -> FetchOutcome, politeness: Politeness) -> 
         requested_at: Some(Moment(0)),
         took_ms: 10,
         address: None,
+        retry_after_ms: None,
     };
     sim.frontier.finished(&visit, &fetched, Moment(10))
 }
@@ -406,7 +407,7 @@ fn throttling_slows_a_host_down_and_success_speeds_it_up() {
 #[test]
 fn without_adaptive_nothing_is_learned() {
     let politeness = Politeness { adaptive: false, ..Politeness::default() };
-    let web = Plain { status: 503, retry_after: Some("3600"), ..Plain::default() };
+    let web = Plain { status: 503, retry_after_ms: Some(3_600_000), ..Plain::default() };
     let mut sim = crawl(web, politeness, 1);
     sim.run_to_end();
     assert_eq!(sim.frontier.host_delay_ms(CrawlNo(1), &Host::new("h0.com")), None);
@@ -415,17 +416,16 @@ fn without_adaptive_nothing_is_learned() {
 
 #[test]
 fn retry_after_silences_the_host() {
-    let waited = |retry_after: &'static str| {
-        let web = Plain { status: 503, retry_after: Some(retry_after), ..Plain::default() };
+    let waited = |retry_after_ms: Option<u64>| {
+        let web = Plain { status: 503, retry_after_ms, ..Plain::default() };
         let mut sim = crawl(web, no_delay(), 1);
         sim.seed(1, url("h0.com", 1));
         sim.run(Moment(u64::MAX), |sim| sim.log.len() == 2);
         sim.log[1].at.ms_since(sim.log[0].at)
     };
-    assert_eq!(waited("30"), 30_010);
-    assert_eq!(waited("999999999999999999999999"), 3_600_010, "an hour at most");
-    assert_eq!(waited("-5"), 1_000, "the slower delay alone");
-    assert_eq!(waited("soon"), 1_000);
+    assert_eq!(waited(Some(30_000)), 30_010);
+    assert_eq!(waited(Some(u64::MAX)), 3_600_010, "an hour at most");
+    assert_eq!(waited(None), 1_000, "the slower delay alone");
 }
 
 #[test]
@@ -538,6 +538,7 @@ fn a_fetch_to_another_address_than_announced_counts_there() {
         requested_at: Some(Moment(at)),
         took_ms: 10,
         address: Some("127.0.0.9".parse().unwrap()),
+        retry_after_ms: None,
     };
     for (visit, at) in visits.iter().zip([100, 900]) {
         sim.frontier.finished(visit, &fetched(visit, at), Moment(910));

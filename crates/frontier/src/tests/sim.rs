@@ -49,6 +49,9 @@ pub(super) trait Web {
     fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
         page(visit, 200)
     }
+    fn retry_after_ms(&self) -> Option<u64> {
+        None
+    }
     fn links(&mut self, _visit: &Visit) -> Vec<PageUrl> {
         Vec::new()
     }
@@ -456,6 +459,7 @@ impl<W: Web> Sim<W> {
             requested_at,
             took_ms: requested_at.map_or(0, |at| self.now.ms_since(at)),
             address: self.web.address(&visit.url.host()),
+            retry_after_ms: self.web.retry_after_ms(),
         };
         let disposition = self.frontier.finished(&visit, &fetched, self.now);
         let ms = self.random_ms(self.commit_ms);

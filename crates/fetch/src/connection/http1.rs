@@ -1,4 +1,4 @@
-//! [`Connection`]: one HTTP/1.1 conversation, driven by whoever waits for the answer.
+//! [`Http1`]: one HTTP/1.1 conversation, driven by whoever waits for the answer.
 //!
 //! hyper wants its connection polled, usually by a task of its own. Here the visit polls it: a task
 //! and two wake-ups less per request, and a connection that nobody uses costs nothing.
@@ -17,11 +17,12 @@ use hyper_util::rt::TokioIo;
 use telusur_model::Reason;
 use tokio::time::Sleep;
 
+use super::no_head_in_time;
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
 use crate::wire::{Wire, WireMeter};
 
-pub(crate) struct Connection {
+pub(crate) struct Http1 {
     sender: http1::SendRequest<Empty<Bytes>>,
     /// `None` once the conversation is over.
     driver: Option<http1::Connection<TokioIo<Wire>, Empty<Bytes>>>,
@@ -30,7 +31,7 @@ pub(crate) struct Connection {
     address: CheckedAddress,
 }
 
-impl Connection {
+impl Http1 {
     pub(crate) async fn new(
         http: &http1::Builder,
         wire: Wire,
@@ -42,17 +43,17 @@ impl Connection {
         Ok(Self { sender, driver: Some(driver), meter, received_before: 0, address })
     }
 
-    pub(crate) fn address(&self) -> CheckedAddress {
+    pub(super) fn address(&self) -> CheckedAddress {
         self.address
     }
 
     /// Bytes of the current answer that arrived, head and framing included.
-    pub(crate) fn received(&self) -> u64 {
+    pub(super) fn received(&self) -> u64 {
         self.meter.received() - self.received_before
     }
 
     /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn ask(
+    pub(super) async fn ask(
         &mut self,
         request: Request<Empty<Bytes>>,
         head_bytes_max: u64,
@@ -73,43 +74,24 @@ impl Connection {
                 let detail = "the answer's head is too large";
                 return Poll::Ready(Err(Failure::never(Reason::HeaderTooLarge, detail)));
             }
-            deadline.as_mut().poll(cx).map(|()| Err(self.no_head_in_time()))
+            deadline.as_mut().poll(cx).map(|()| Err(no_head_in_time(self.received())))
         })
         .await
     }
 
-    fn no_head_in_time(&self) -> Failure {
-        if self.received() == 0 {
-            return Failure::later(Reason::TimeoutFirstByte, "no answer in time");
-        }
-        Failure::later(Reason::TimeoutBody, "the answer's head did not end in time")
-    }
-
-    /// Waits for the next piece of a body; `None` at its end. The caller looks at the clock whenever
-    /// `alarm` goes off, which is told by [`NextFrame::Alarm`].
-    pub(crate) async fn frame(
+    /// The next piece of a body. A frame that is already there is taken before the wire is asked for
+    /// more, else every frame would cost a useless read.
+    pub(super) fn poll_frame(
         &mut self,
         body: &mut Incoming,
-        mut alarm: Pin<&mut Sleep>,
-    ) -> NextFrame {
-        poll_fn(|cx| {
-            // A frame that is already there is taken before the wire is asked for more, else every
-            // frame would cost a useless read.
-            let mut next = Pin::new(&mut *body).poll_frame(cx);
-            if next.is_pending() {
-                self.drive(cx);
-                next = Pin::new(&mut *body).poll_frame(cx);
-            }
-            match next {
-                Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextFrame::Frame(frame)),
-                Poll::Ready(Some(Err(error))) => {
-                    Poll::Ready(NextFrame::Failed(Failure::body(&error, self.received())))
-                }
-                Poll::Ready(None) => Poll::Ready(NextFrame::End),
-                Poll::Pending => alarm.as_mut().poll(cx).map(|()| NextFrame::Alarm),
-            }
-        })
-        .await
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        let next = Pin::new(&mut *body).poll_frame(cx);
+        if next.is_ready() {
+            return next;
+        }
+        self.drive(cx);
+        Pin::new(body).poll_frame(cx)
     }
 
     /// Whether the connection can take another request now: the last answer is read to its end, the
@@ -129,12 +111,4 @@ impl Connection {
             self.driver = None;
         }
     }
-}
-
-/// What came next on a connection.
-pub(crate) enum NextFrame {
-    Frame(Frame<Bytes>),
-    End,
-    Alarm,
-    Failed(Failure),
 }

@@ -1,0 +1,196 @@
+//! [`FetchRules`]: how a crawl asks for pages. May hold secrets, which no message repeats.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Host;
+
+/// How pages are asked for.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FetchRules {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Longest that one visit may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// Redirects followed one after the other.
+    pub redirects_max: u8,
+    /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `host:port`.
+    pub allow_private: Vec<String>,
+    /// Extra headers, sent to the seeds' own origins only.
+    pub headers: Vec<(String, String)>,
+    /// Which versions of HTTP are spoken.
+    #[serde(default)]
+    pub http: HttpVersion,
+    /// Hosts whose TLS certificates are not verified. Exactly these, never a pattern.
+    #[serde(default)]
+    pub insecure_hosts: Vec<Host>,
+    /// The proxy through which all is asked: `http://user:password@host:port` or `socks5://…`.
+    #[serde(default)]
+    pub proxy: Option<Secret>,
+    /// Who we are to hosts that ask for a password.
+    #[serde(default)]
+    pub basic_auth: Vec<BasicAuth>,
+    /// Whether cookies that a site sets are sent back to it.
+    #[serde(default = "yes")]
+    pub cookies: bool,
+    /// Cookies to begin with: the text of a `cookies.txt` file.
+    #[serde(default)]
+    pub cookies_txt: Option<Secret>,
+}
+
+impl Default for FetchRules {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("Telusur/", env!("CARGO_PKG_VERSION")).to_owned(),
+            timeout_ms: 30_000,
+            redirects_max: 10,
+            allow_private: Vec::new(),
+            headers: Vec::new(),
+            http: HttpVersion::Auto,
+            insecure_hosts: Vec::new(),
+            proxy: None,
+            basic_auth: Vec::new(),
+            cookies: true,
+            cookies_txt: None,
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl FetchRules {
+    /// The same rules with everything hidden that could be a secret, to be shown to people.
+    pub fn without_secrets(&self) -> Self {
+        let mut rules = self.clone();
+        for (_, value) in &mut rules.headers {
+            *value = Secret::MASK.to_owned();
+        }
+        for auth in &mut rules.basic_auth {
+            auth.password = Secret::masked();
+        }
+        for secret in rules.proxy.iter_mut().chain(&mut rules.cookies_txt) {
+            *secret = Secret::masked();
+        }
+        rules
+    }
+}
+
+impl fmt::Debug for FetchRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header_names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("FetchRules")
+            .field("user_agent", &self.user_agent)
+            .field("timeout_ms", &self.timeout_ms)
+            .field("redirects_max", &self.redirects_max)
+            .field("allow_private", &self.allow_private)
+            .field("headers", &header_names)
+            .field("http", &self.http)
+            .field("insecure_hosts", &self.insecure_hosts)
+            .field("proxy", &self.proxy)
+            .field("basic_auth", &self.basic_auth)
+            .field("cookies", &self.cookies)
+            .field("cookies_txt", &self.cookies_txt)
+            .finish()
+    }
+}
+
+/// Which versions of HTTP are spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// HTTP/2 with servers that choose it, HTTP/1.1 with all others.
+    #[default]
+    #[serde(rename = "auto")]
+    Auto,
+    /// HTTP/1.1 only.
+    #[serde(rename = "1")]
+    One,
+    /// HTTP/2 only. It needs TLS: sites in clear are asked in HTTP/1.1.
+    #[serde(rename = "2")]
+    Two,
+}
+
+/// A user name and password for one host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BasicAuth {
+    /// `example.org`, or `example.org:8080` for one port only. Of this host, only the origins (scheme,
+    /// host and port) of seeds get the password.
+    pub host: String,
+    /// The user.
+    pub user: String,
+    /// The password.
+    pub password: Secret,
+}
+
+/// A text that is kept and sent, but shows up in no message.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    const MASK: &str = "***";
+
+    /// A secret with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// What stands in its place when it is shown.
+    pub fn masked() -> Self {
+        Self::new(Self::MASK)
+    }
+
+    /// The text itself, for the one who sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Self::MASK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secretive() -> FetchRules {
+        FetchRules {
+            headers: vec![("Authorization".to_owned(), "s3cret-a".to_owned())],
+            proxy: Some(Secret::new("http://me:s3cret-b@proxy.example:3128")),
+            basic_auth: vec![BasicAuth {
+                host: "a.org".to_owned(),
+                user: "me".to_owned(),
+                password: Secret::new("s3cret-c"),
+            }],
+            cookies_txt: Some(Secret::new("s3cret-d")),
+            ..FetchRules::default()
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown = format!("{:?} {:#?}", secretive(), secretive());
+        assert!(shown.contains("Authorization") && !shown.contains("s3cret"), "{shown}");
+        let shown = serde_json::to_string(&secretive().without_secrets()).unwrap();
+        assert!(shown.contains("Authorization") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[test]
+    fn secrets_are_kept() {
+        let kept = serde_json::to_string(&secretive()).unwrap();
+        assert_eq!(serde_json::from_str::<FetchRules>(&kept).unwrap(), secretive());
+    }
+
+    #[test]
+    fn rules_of_older_crawls_are_read() {
+        let older = r#"{"user_agent":"a","timeout_ms":1,"redirects_max":2,"allow_private":[],
+                        "headers":[]}"#;
+        let rules: FetchRules = serde_json::from_str(older).unwrap();
+        assert_eq!((rules.http, rules.cookies, rules.proxy), (HttpVersion::Auto, true, None));
+    }
+}
