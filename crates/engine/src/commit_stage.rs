@@ -11,13 +11,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
-use telusur_model::{Clock, CrawlNo, CrawlState, Host, PageUrl, QueuePlace, Timestamp, Visit};
+use telusur_model::{
+    Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, Timestamp, Visit,
+};
 use telusur_store::{Committed, Ending, Found, NewlyQueued, QueueAsk, Step, Store, StoreError};
 use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
 use crate::errands::StoredRobots;
-use crate::robots_reading::RobotsEnd;
+use crate::robots_reading::{ErrandEnd, RobotsEnd};
 
 /// Visits in one group: more would only make the others wait longer.
 const GROUP_VISITS_MAX: usize = 256;
@@ -32,8 +34,8 @@ const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
 pub(crate) enum CommitWork {
     /// A visit ended; its body was so large.
     Ending { ending: Box<Ending>, body_bytes: u64 },
-    /// An errand for robots.txt ended.
-    RobotsErrand { visit: Visit, requested_at: Option<Timestamp>, body_bytes: u64, end: RobotsEnd },
+    /// An errand ended.
+    Errand { visit: Visit, requested_at: Option<Timestamp>, body_bytes: u64, end: ErrandEnd },
     /// The rules of a URL's origin are wanted, for the crawler with this name.
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
     /// Something was found that no visit brought.
@@ -53,7 +55,7 @@ pub(crate) enum Written {
         committed: Committed,
         load: Load,
         /// Errands that ended with it.
-        errands: Vec<(Visit, RobotsEnd)>,
+        errands: Vec<(Visit, ErrandEnd)>,
     },
     /// What the store knows of the rules of a URL's origin.
     Robots {
@@ -97,7 +99,7 @@ impl Load {
 struct Group {
     step: Step,
     load: Load,
-    errands: Vec<(Visit, RobotsEnd)>,
+    errands: Vec<(Visit, ErrandEnd)>,
 }
 
 impl Group {
@@ -187,21 +189,18 @@ impl Writer {
                 group.step.endings.push(*ending);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
             }
-            CommitWork::RobotsErrand { visit, requested_at, body_bytes, end } => {
+            CommitWork::Errand { visit, requested_at, body_bytes, end } => {
                 group.load.add(visit.crawl, body_bytes);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
                 if let Some(at) = requested_at {
                     group.step.errand_requests.push((visit.crawl, visit.url.host(), at));
                 }
-                if let RobotsEnd::Known { row, .. } | RobotsEnd::Unreachable { row, .. } = &end {
-                    group.step.origins.push(row.clone());
-                }
+                group.step.origins.extend(self.learned(&visit, &end)?);
                 group.errands.push((visit, end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
                 let row = self.store.origin(&url.origin())?;
-                let now = self.clock.wall();
-                let stored = row.and_then(|row| StoredRobots::of(row, &product_token, now));
+                let stored = row.and_then(|row| StoredRobots::of(row, &product_token));
                 self.report(Written::Robots { crawl, url, stored });
             }
             CommitWork::Found(found) => group.step.found.push(*found),
@@ -223,6 +222,23 @@ impl Writer {
             }
         }
         Ok(())
+    }
+
+    /// What an errand taught about its origin, together with what was known before.
+    fn learned(&self, visit: &Visit, end: &ErrandEnd) -> Result<Option<OriginRow>, StoreError> {
+        let before = self.store.origin(&visit.first_url().origin())?;
+        Ok(match end {
+            ErrandEnd::Robots(
+                RobotsEnd::Known { row, .. } | RobotsEnd::Unreachable { row, .. },
+            ) => {
+                let not_found = before.and_then(|before| before.not_found);
+                Some(OriginRow { not_found, ..row.clone() })
+            }
+            ErrandEnd::Probe(Some(look)) => {
+                before.map(|before| OriginRow { not_found: Some(*look), ..before })
+            }
+            ErrandEnd::Robots(_) | ErrandEnd::Probe(None) => None,
+        })
     }
 
     fn commit(&self, group: &mut Group) -> Result<(), StoreError> {

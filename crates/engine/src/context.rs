@@ -6,6 +6,7 @@ use telusur_fetch::{FetchProfile, robots, sitemap};
 use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
 
 use crate::error::RequestError;
+use crate::soft_404::SoftNotFound;
 
 /// Shared by the visits of a crawl. Replaced as a whole when the crawl is changed.
 pub(crate) struct CrawlContext {
@@ -19,6 +20,8 @@ pub(crate) struct CrawlContext {
     pub(crate) sitemap_profile: Arc<FetchProfile>,
     /// The name by which robots.txt files speak to this crawl.
     pub(crate) product_token: String,
+    /// How the missing pages of hosts look that do not say that they are missing.
+    pub(crate) soft_404: Arc<SoftNotFound>,
     /// The topic words in lower case.
     pub(crate) topic: Vec<String>,
 }
@@ -38,9 +41,21 @@ impl CrawlContext {
             sitemap_profile: Arc::new(profile.with_body_bytes_max(sitemap::BYTES_MAX as u64 + 1)),
             profile: Arc::new(profile),
             product_token: robots::product_token(&crawl.fetch.user_agent).to_owned(),
+            soft_404: Arc::default(),
             topic: crawl.topic.iter().map(|word| word.to_lowercase()).collect(),
             crawl,
         })
+    }
+
+    /// The same, with what was learned on the way: cookies, and how missing pages look.
+    pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
+        Self {
+            profile: Arc::clone(&earlier.profile),
+            robots_profile: Arc::clone(&earlier.robots_profile),
+            sitemap_profile: Arc::clone(&earlier.sitemap_profile),
+            soft_404: Arc::clone(&earlier.soft_404),
+            ..self
+        }
     }
 
     /// How a visit with this purpose asks.

@@ -251,6 +251,12 @@ impl CrawlTask {
             running.changed_delays.insert(host);
         }
         let context = Arc::clone(&running.context);
+        if visit.purpose == Purpose::Page
+            && matches!(&fetched.outcome, FetchOutcome::Page(page) if page.status == 200)
+            && context.crawl.politeness.robots != RobotsRules::Ignore
+        {
+            self.page_seen(visit.crawl, &visit.url);
+        }
         let work = ParseWork { visit, fetched, disposition, context };
         // The channel holds more than the pipeline does, so it is never full.
         self.parse.try_send(work).map_err(|_| EngineError::StageDied("parse"))
@@ -261,7 +267,7 @@ impl CrawlTask {
             Written::Step { committed, load, errands } => {
                 self.step_written(committed, &load);
                 for (visit, end) in errands {
-                    self.robots_ended(visit, end)?;
+                    self.errand_ended(visit, end)?;
                 }
             }
             Written::Refill { crawl, host, region, queued, exhausted } => {
@@ -437,6 +443,7 @@ impl CrawlTask {
         let mut changed = running.context.crawl.clone();
         changed.scope.exclude.push(pattern.to_owned());
         let context = CrawlContext::new(changed, self.store.key_seed())?;
+        let context = context.with_experience_of(&running.context);
         self.store.change(&context.crawl)?;
         running.context = Arc::new(context);
         Ok(())

@@ -17,13 +17,16 @@ use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;
 use crate::error::EngineError;
-use crate::robots_reading::RobotsEnd;
+use crate::robots_reading::{ErrandEnd, RobotsEnd};
 use crate::sitemap_reading::discovery;
 
 /// Longest that rules are relied on (RFC 9309, 2.4).
 const RULES_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 /// How long an origin whose robots.txt cannot be read is left alone, before it is tried again.
 const UNREACHABLE_MS: u64 = 60 * 60 * 1000;
+/// Pages of an origin after which it is asked for one that cannot exist. Fewer pages are not worth
+/// the request.
+const PROBE_AFTER_PAGES: u8 = 10;
 /// Rules held in memory, counted in lines: about 100 bytes each.
 const RULE_LINES_MAX: usize = 500_000;
 
@@ -36,6 +39,8 @@ pub(crate) struct Errands {
     /// Numbers the errands.
     seq: u64,
     under_way: HashSet<Key>,
+    /// Pages seen of origins that were not probed yet; `None`: no need to.
+    pages_seen: HashMap<Key, Option<u8>>,
     origins: HashMap<Key, Standing>,
     rule_lines: usize,
     /// Grows with every look-up: who was looked up last.
@@ -86,6 +91,7 @@ impl Errands {
     /// Forgets what belongs to a crawl that is over.
     pub(crate) fn forget(&mut self, crawl: CrawlNo) {
         self.under_way.retain(|key| key.0 != crawl);
+        self.pages_seen.retain(|key, _| key.0 != crawl);
         self.origins.retain(|key, _| key.0 != crawl);
         self.rule_lines = self.origins.values().map(Standing::weight).sum();
     }
@@ -139,11 +145,8 @@ pub(crate) struct StoredRobots {
 }
 
 impl StoredRobots {
-    /// The rules in a row that can still be relied on.
-    pub(crate) fn of(row: OriginRow, product_token: &str, now: Timestamp) -> Option<Self> {
-        if now.0.saturating_sub(row.asked_at.0) >= RULES_MS_MAX {
-            return None;
-        }
+    /// The rules in a row, if it has any.
+    pub(crate) fn of(row: OriginRow, product_token: &str) -> Option<Self> {
         let rules = match &row.robots {
             RobotsAnswer::Text { text } => Rules::parse(text, product_token),
             RobotsAnswer::Missing { .. } => Rules::default(),
@@ -172,7 +175,10 @@ impl CrawlTask {
         url: &PageUrl,
         stored: Option<StoredRobots>,
     ) -> Result<(), EngineError> {
-        match stored {
+        let now = self.clock.wall();
+        let is_fresh =
+            |stored: &StoredRobots| now.0.saturating_sub(stored.row.asked_at.0) < RULES_MS_MAX;
+        match stored.filter(is_fresh) {
             Some(StoredRobots { row, rules }) => self.robots_known(crawl, url, &row, rules),
             None => {
                 self.send_for_robots(crawl, url);
@@ -186,16 +192,46 @@ impl CrawlTask {
         let file = url.join("/robots.txt").expect("an origin with a short path is a URL");
         let place = self.errands.next_place();
         let found_at = self.clock.wall();
-        self.frontier.errand(errand(crawl, file, place, found_at), None);
+        self.frontier.errand(errand(crawl, Purpose::Robots, file, place, found_at), None);
     }
 
-    /// An errand for robots.txt has ended, and what it brought is durable.
-    pub(crate) fn robots_ended(&mut self, visit: Visit, end: RobotsEnd) -> Result<(), EngineError> {
+    /// A page of an origin came. After some of them the origin is asked for one that cannot exist,
+    /// to learn how it answers then.
+    pub(crate) fn page_seen(&mut self, crawl: CrawlNo, url: &PageUrl) {
+        let seen = self.errands.pages_seen.entry(key_of(crawl, url)).or_insert(Some(0));
+        let Some(count) = seen else { return };
+        *count += 1;
+        if *count < PROBE_AFTER_PAGES {
+            return;
+        }
+        *seen = None;
+        let Some(running) = self.crawls.get(&crawl) else { return };
+        // The key is made with a secret seed: nobody has put a page there.
+        let name = format!("/{}", running.context.keyer.key(url));
+        let place = self.errands.next_place();
+        let probe = url.join(&name).expect("an origin with a short path is a URL");
+        let visit = errand(crawl, Purpose::Probe, probe, place, self.clock.wall());
+        self.frontier.errand(visit, None);
+    }
+
+    /// An errand has ended, and what it brought is durable.
+    pub(crate) fn errand_ended(&mut self, visit: Visit, end: ErrandEnd) -> Result<(), EngineError> {
         let crawl = visit.crawl;
         self.frontier.committed(crawl, &visit.url.host(), visit.place, false);
-        if !self.crawls.contains_key(&crawl) {
-            return Ok(());
+        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
+        match end {
+            ErrandEnd::Robots(end) => self.robots_ended(visit, end),
+            ErrandEnd::Probe(look) => {
+                if let Some(look) = look {
+                    running.context.soft_404.learn(visit.url.origin(), look);
+                }
+                Ok(())
+            }
         }
+    }
+
+    fn robots_ended(&mut self, visit: Visit, end: RobotsEnd) -> Result<(), EngineError> {
+        let crawl = visit.crawl;
         let origin = visit.first_url();
         match end {
             RobotsEnd::Known { row, rules } => self.robots_known(crawl, &origin, &row, rules),
@@ -249,6 +285,10 @@ impl CrawlTask {
         self.errands.under_way.remove(&key);
         let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
         let context = Arc::clone(&running.context);
+        if let Some(look) = row.not_found {
+            context.soft_404.learn(row.origin.clone(), look);
+            self.errands.pages_seen.insert(key.clone(), None);
+        }
         let age_ms = self.clock.wall().0.saturating_sub(row.asked_at.0);
         let known = RobotsKnown {
             until: self.clock.now().plus_ms(RULES_MS_MAX.saturating_sub(age_ms).max(1)),
@@ -303,10 +343,16 @@ fn sitemaps_of(
     })
 }
 
-fn errand(crawl: CrawlNo, url: PageUrl, place: QueuePlace, found_at: Timestamp) -> Visit {
+fn errand(
+    crawl: CrawlNo,
+    purpose: Purpose,
+    url: PageUrl,
+    place: QueuePlace,
+    found_at: Timestamp,
+) -> Visit {
     Visit {
         crawl,
-        purpose: Purpose::Robots,
+        purpose,
         url,
         key: UrlKey(0),
         place,

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use telusur_fetch::{Fetch, FetchOrder};
-use telusur_model::{PageUrl, Visit};
+use telusur_model::{CrawlNo, PageUrl, Purpose, Validators, Visit};
+use telusur_store::Store;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::context::CrawlContext;
 use crate::crawl_task::{Arrival, Event};
+use crate::stored_page::earlier_page;
 
 #[derive(Clone)]
 pub(crate) struct FetchStage {
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) fetcher: Arc<dyn Fetch>,
     pub(crate) events: mpsc::Sender<Event>,
 }
@@ -20,12 +23,15 @@ impl FetchStage {
     pub(crate) fn visit(&self, visit: Visit, context: &CrawlContext) {
         let stage = self.clone();
         let profile = Arc::clone(context.profile_for(visit.purpose));
+        let base = context.crawl.recrawl_of.filter(|_| visit.purpose == Purpose::Page);
+        let store = Arc::clone(&self.store);
         // Without a delay nobody counts from the moment of the request.
         let tells_start = context.crawl.politeness.delay_ms > 0;
         tokio::spawn(async move {
             let mut watch = DeathWatch::new(&stage.events);
             let (on_request, requested) = oneshot::channel();
             let order = FetchOrder {
+                if_changed: base.map(|base| validators(&*store, base, &visit)).unwrap_or_default(),
                 on_request: tells_start.then_some(on_request),
                 ..FetchOrder::new(visit.url.clone(), profile)
             };
@@ -71,6 +77,18 @@ impl FetchStage {
             let address = resolved.ok().and_then(|addresses| addresses.first().copied());
             let _ = stage.events.send(Event::Addressed { host: url.host(), address }).await;
         });
+    }
+}
+
+/// What the server said about the version of a page that an earlier crawl stored. A page whose body
+/// was not kept is asked for without conditions: there would be nothing to take its links from.
+fn validators(store: &dyn Store, base: CrawlNo, visit: &Visit) -> Validators {
+    match earlier_page(store, base, &visit.url) {
+        // Trouble with the store shows up when the step is committed.
+        Ok(Some(page)) if page.is_ok() && page.body.is_some() => {
+            Validators { etag: page.etag, last_modified: page.last_modified }
+        }
+        _ => Validators::default(),
     }
 }
 

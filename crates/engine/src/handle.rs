@@ -85,7 +85,7 @@ impl Engine {
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            fetch: FetchStage { fetcher, events: events.clone() },
+            fetch: FetchStage { store: Arc::clone(&store), fetcher, events: events.clone() },
             parse,
             commit,
             events: event_queue,

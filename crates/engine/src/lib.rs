@@ -19,6 +19,7 @@ mod parse_stage;
 mod progress;
 mod robots_reading;
 mod sitemap_reading;
+mod soft_404;
 mod stored_page;
 
 pub use crate::clock::SystemClock;

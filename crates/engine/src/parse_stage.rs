@@ -10,16 +10,18 @@ use std::thread::JoinHandle;
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Clock, Digest, Discovery, FetchOutcome, Fetched, PageRecord, PageUrl, ParsedPage, Purpose,
-    RawPage, Reason, Timestamp, Via, Visit, matches_topic,
+    Change, Clock, Digest, Discovery, FetchOutcome, Fetched, NotFoundLook, PageRecord, PageUrl,
+    ParsedPage, Purpose, RawPage, Reason, Timestamp, Via, Visit, matches_topic,
 };
 use telusur_parse::ParseLimits;
 use telusur_store::{Ending, How, PageToStore, Store};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
-use crate::robots_reading::robots_end;
+use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
+use crate::soft_404::look_of;
+use crate::stored_page::{earlier_page, stored_answer};
 
 /// Pages that a thread takes at once when many are waiting: a lock and a wake-up for each would cost
 /// as much as a small page.
@@ -84,9 +86,14 @@ impl Reader {
         let requested_at = fetched
             .requested_at
             .map(|moment| Timestamp(at.0.saturating_sub(self.clock.now().ms_since(moment))));
-        if visit.purpose == Purpose::Robots {
-            let end = robots_end(&visit, fetched, disposition, &context.product_token, at);
-            return CommitWork::RobotsErrand { visit, requested_at, body_bytes, end };
+        if visit.purpose.is_errand() {
+            let end = if visit.purpose == Purpose::Probe {
+                ErrandEnd::Probe(not_found_look(&fetched))
+            } else {
+                let token = &context.product_token;
+                ErrandEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
+            };
+            return CommitWork::Errand { visit, requested_at, body_bytes, end };
         }
         let mut found = Found::default();
         let how = match disposition {
@@ -124,11 +131,30 @@ impl Reader {
             FetchOutcome::Refused { why, detail } | FetchOutcome::Failed { why, detail, .. } => {
                 How::Failed { reason: why, detail }
             }
-            FetchOutcome::NotModified => How::Failed {
-                reason: Reason::ProtocolError,
-                detail: "304 in answer to an unconditional request".into(),
-            },
+            FetchOutcome::NotModified => self.unchanged(asked, fetched.took_ms, found),
         }
+    }
+
+    /// A page that the server did not send again: what the earlier crawl stored is its content.
+    fn unchanged(&self, asked: &Asked<'_>, took_ms: u64, found: &mut Found) -> How {
+        let earlier = self
+            .earlier(asked)
+            .and_then(|page| stored_answer(self.store.as_ref(), &page).ok().flatten());
+        let Some(page) = earlier else {
+            let detail =
+                "the server says it is unchanged, but what it was is not stored".to_owned();
+            return How::Failed { reason: Reason::ProtocolError, detail };
+        };
+        let mut stored = self.page(asked, page, took_ms, found);
+        stored.record.change = Some(Change::NotSent);
+        stored.record.wire_bytes = 0;
+        How::Page(Box::new(stored))
+    }
+
+    /// The page that the repeated crawl has for this URL.
+    fn earlier(&self, asked: &Asked<'_>) -> Option<PageRecord> {
+        let base = asked.context.crawl.recrawl_of?;
+        earlier_page(self.store.as_ref(), base, &asked.visit.url).ok().flatten()
     }
 
     fn page(
@@ -140,7 +166,12 @@ impl Reader {
     ) -> PageToStore {
         let mut parsed = telusur_parse::parse(&page, &ParseLimits::default());
         let packed = self.store.pack(&asked.context.crawl, &page, &parsed, asked.at);
-        let record = record(asked, &page, &parsed, took_ms);
+        let mut record = record(asked, &page, &parsed, took_ms);
+        record.change = asked.context.crawl.recrawl_of.map(|_| match self.earlier(asked) {
+            None => Change::New,
+            Some(earlier) if earlier.digest == record.digest => Change::Same,
+            Some(_) => Change::Changed,
+        });
         // The links of an error page lead nowhere that the site itself does not lead to.
         if record.is_ok() {
             found.other_schemes = parsed.links_other_scheme;
@@ -262,11 +293,23 @@ fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) 
         last_modified: short_header(page, "last-modified"),
         lastmod: visit.lastmod,
         directives: directives(page, metas(parsed), &asked.context.product_token),
-        soft_404: false,
+        // Whatever the user named exists for the user.
+        soft_404: visit.depth > 0 && asked.context.soft_404.is_one(page, parsed),
         change: None,
         link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),
         body: None,
         parsed: None,
+    }
+}
+
+/// How an origin answered for a page that does not exist.
+fn not_found_look(fetched: &Fetched) -> Option<NotFoundLook> {
+    match &fetched.outcome {
+        FetchOutcome::Page(page) => {
+            Some(look_of(page, &telusur_parse::parse(page, &ParseLimits::default())))
+        }
+        FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),
+        _ => None,
     }
 }
 

@@ -5,11 +5,18 @@ use std::sync::Arc;
 use telusur_fetch::robots::Rules;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    FetchOutcome, Fetched, OriginRow, PageUrl, Reason, RobotsAnswer, Timestamp, Visit,
+    FetchOutcome, Fetched, NotFoundLook, OriginRow, PageUrl, Reason, RobotsAnswer, Timestamp, Visit,
 };
 
 /// Redirects that are followed from robots.txt (RFC 9309, 2.3.1.2).
 const REDIRECTS_MAX: usize = 5;
+
+/// What came of an errand.
+pub(crate) enum ErrandEnd {
+    Robots(RobotsEnd),
+    /// How the origin answers for a page that does not exist; `None`: nobody knows.
+    Probe(Option<NotFoundLook>),
+}
 
 /// What came of asking for robots.txt.
 pub(crate) enum RobotsEnd {

@@ -1,9 +1,9 @@
 //! The stored pages of a crawl, and what is in them: read out of its body again, or, where no body is kept, as it was
 //! extracted when the page came.
 
-use telusur_model::{CrawlNo, PageRecord, ParsedPage, RawPage};
+use telusur_model::{CrawlNo, PageRecord, PageUrl, ParsedPage, RawPage};
 use telusur_parse::ParseLimits;
-use telusur_store::{Body, Store, StoreError};
+use telusur_store::{Body, Store, StoreError, UrlState};
 
 /// Everything in a stored page; `None` if nothing of it is kept.
 pub(crate) fn stored_page(
@@ -16,6 +16,27 @@ pub(crate) fn stored_page(
         return Ok(Some(telusur_parse::parse(&raw, &ParseLimits::default())));
     }
     page.parsed.map(|blob| store.parsed(crawl, blob)).transpose()
+}
+
+/// The page that a crawl stored for a URL.
+pub(crate) fn earlier_page(
+    store: &dyn Store,
+    crawl: CrawlNo,
+    url: &PageUrl,
+) -> Result<Option<PageRecord>, StoreError> {
+    match store.url(crawl, url)?.map(|known| known.state) {
+        Some(UrlState::Page { seq }) => store.page(crawl, seq),
+        _ => Ok(None),
+    }
+}
+
+/// The answer to an earlier visit as it came; `None` if its body was not kept.
+pub(crate) fn stored_answer(
+    store: &dyn Store,
+    page: &PageRecord,
+) -> Result<Option<RawPage>, StoreError> {
+    let Some(blob) = page.body else { return Ok(None) };
+    Ok(Some(raw_page(page, store.body(page.crawl, blob)?)))
 }
 
 /// Pages read at once.

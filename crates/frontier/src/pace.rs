@@ -14,6 +14,8 @@ const REST_MS_MAX: u64 = 600_000;
 /// Rests after which a host is taken for dead. They add up to half an hour, which outlasts a
 /// restart of a server; a dead host with a thousand URLs must not keep its crawl alive for days.
 const RESTS_MAX: u32 = 8;
+/// Answers that take longer on average are slow: a healthy server needs a tenth of it.
+const SLOW_MS: u64 = 1_500;
 /// An extra delay smaller than this is forgotten: a tenth of it no longer shrinks it.
 const EXCESS_MS_MIN: u64 = 10;
 
@@ -135,6 +137,9 @@ impl Pace {
                 self.answered();
                 self.throttled_run = 0;
                 self.speed_up(base_ms);
+                if politeness.adaptive && base_ms > 0 {
+                    self.spare_the_slow(politeness.crawl_delay_max_ms);
+                }
             }
             Answer::Troubled => self.answered(),
             Answer::Throttled { retry_after_ms } => {
@@ -178,6 +183,14 @@ impl Pace {
         let delay_ms = self.learned_ms.max(base_ms);
         let slower_ms = delay_ms.saturating_mul(2).max(delay_ms.saturating_add(SLOW_DOWN_MS_MIN));
         self.learned_ms = slower_ms.min(cap_ms).max(delay_ms);
+    }
+
+    /// A host that works for long at each answer gets as long to rest.
+    fn spare_the_slow(&mut self, cap_ms: u64) {
+        if self.response_ms() >= SLOW_MS {
+            let delay_ms = self.response_ms().saturating_mul(2).min(cap_ms);
+            self.learned_ms = self.learned_ms.max(delay_ms);
+        }
     }
 
     fn speed_up(&mut self, base_ms: u64) {

@@ -69,6 +69,8 @@ pub enum NotFoundLook {
     Soft {
         /// Hash of its words, near that of pages with nearly the same words.
         fingerprint: u64,
+        /// Hash of its title.
+        title_hash: u64,
     },
 }
 

@@ -303,7 +303,7 @@ fn keeps_origins(bench: &dyn Bench) {
         asked_at: Timestamp(5),
         redirects: Vec::new(),
         robots: RobotsAnswer::Text { text: b"User-agent: *\nDisallow: /\xff".to_vec() },
-        not_found: Some(NotFoundLook::Soft { fingerprint: 7 }),
+        not_found: Some(NotFoundLook::Soft { fingerprint: 7, title_hash: 8 }),
     };
     {
         let store = bench.open();

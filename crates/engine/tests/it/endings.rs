@@ -142,3 +142,54 @@ async fn topic_pages_go_first() {
         bench.fetcher.log().requests().into_iter().map(|request| request.target).collect();
     assert_eq!(order, ["/", "/flood-news", "/1", "/2", "/3"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_only_pretend_to_exist_are_told_by_a_probe() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" | "/sitemap.xml" => FakeAnswer::not_found(),
+        "/" => page(&["/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9", "/10"]),
+        // Found one after the other, so that the probe has come back before the last of them.
+        "/10" => page(&["/11"]),
+        "/11" => page(&["/12"]),
+        "/12" => page(&["/gone"]),
+        "/gone" => FakeAnswer::html("<title>Oops</title><p>There is nothing under this name."),
+        _ if path.len() > 30 => {
+            FakeAnswer::html("<title>Oops</title><p>There is nothing under this name.")
+        }
+        _ => FakeAnswer::html(format!("<title>Page {path}</title><p>This is page {path} of many.")),
+    });
+    let (store, record) = bench.crawl(crate::bench::polite_crawl()).await;
+    assert_eq!(record.stats.ok, 14);
+    let pages = telusur_store::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
+    let soft: Vec<_> = pages.iter().filter(|page| page.soft_404).collect();
+    assert_eq!(soft.iter().map(|page| page.url.path()).collect::<Vec<_>>(), ["/gone"]);
+    assert_eq!(bench.asked().iter().filter(|target| target.len() > 40).count(), 1, "one probe");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_is_repeated_says_what_changed() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use telusur_model::Change;
+    static LATER: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::of_site(|path| match (path, LATER.load(Ordering::Relaxed)) {
+        ("/", false) => page(&["/same", "/changed", "/gone"]),
+        ("/", true) => page(&["/same", "/changed", "/new"]),
+        ("/changed", later) => FakeAnswer::html(if later { "new words" } else { "old words" }),
+        ("/gone", true) => FakeAnswer::not_found(),
+        _ => page(&[]),
+    });
+    let (store, record) = bench.crawl(site_crawl()).await;
+    drop(store);
+    LATER.store(true, Ordering::Relaxed);
+    let mut again = site_crawl();
+    again.recrawl_of = Some(record.crawl.no);
+    let (store, record) = bench.crawl(again).await;
+    let changes = &record.stats.changes;
+    assert_eq!(
+        (changes[&Change::New], changes[&Change::Changed], changes[&Change::Same]),
+        (1, 2, 1)
+    );
+    let pages = telusur_store::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
+    let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
+    assert_eq!(new.change, Some(Change::New));
+}

@@ -8,6 +8,5 @@ mod control;
 mod desk;
 mod endings;
 mod manners;
-mod order;
 mod robots;
 mod sitemaps;

@@ -1,4 +1,11 @@
-//! Nothing is acknowledged before it is durable.
+//! Nothing is acknowledged before it is durable. A binary of its own: it listens to everything that
+//! happens in its process.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+#[path = "../it/bench.rs"]
+#[allow(dead_code, reason = "shared with the other tests")]
+mod bench;
 
 use std::sync::{Arc, Mutex};
 
@@ -50,8 +57,6 @@ async fn bodies_then_step_then_acknowledgement() {
         ..Default::default()
     });
     bench.crawl(crawl(web.seeds())).await;
-    // Other tests of this binary trace too: what holds for their sum is that at no moment more steps
-    // were acknowledged than synced, or synced than had their bodies synced.
     let (mut bodies, mut steps, mut acknowledged) = (0, 0, 0);
     for message in trace.0.lock().unwrap().iter() {
         match message.as_str() {
