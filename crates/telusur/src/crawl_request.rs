@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 use telusur_model::{
-    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Keep, Limits, PageUrl, Politeness, RobotsRules,
-    ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
+    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Host, HttpVersion, Keep, Limits, PageUrl,
+    Politeness, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 
 use crate::settings::{FailOn, Key, Settings, Value};
@@ -158,13 +158,26 @@ fn fetch_rules(settings: &Settings) -> FetchRules {
     let Value::Headers(headers) = settings.value(Key::Headers) else {
         unreachable!("the registry says which kind it is")
     };
+    let Value::Proxy(proxy) = settings.value(Key::Proxy) else {
+        unreachable!("the registry says which kind it is")
+    };
     FetchRules {
         user_agent: user_agent(settings.text(Key::UserAgent), settings.text(Key::Contact)),
         timeout_ms: settings.duration_ms(Key::Timeout),
         redirects_max: settings.small_count(Key::MaxRedirects),
         allow_private: settings.openings().iter().map(ToString::to_string).collect(),
         headers: headers.clone(),
-        ..FetchRules::default()
+        http: match settings.word(Key::Http) {
+            "1" => HttpVersion::One,
+            "2" => HttpVersion::Two,
+            _ => HttpVersion::Auto,
+        },
+        insecure_hosts: settings.list(Key::InsecureHosts).iter().map(|it| Host::new(it)).collect(),
+        proxy: proxy.clone(),
+        cookies: settings.switch(Key::Cookies),
+        // Passwords and files are read by whoever has the environment and the disk.
+        basic_auth: Vec::new(),
+        cookies_txt: None,
     }
 }
 
@@ -260,6 +273,10 @@ mod tests {
             ("TELUSUR_FETCH__MAX_REDIRECTS", "2"),
             ("TELUSUR_FETCH__ALLOW_PRIVATE", "10.0.0.0/8 localhost:80"),
             ("TELUSUR_FETCH__HEADERS", "A: b c\nD: e"),
+            ("TELUSUR_FETCH__HTTP", "1"),
+            ("TELUSUR_FETCH__PROXY", "http://me:pw@proxy.example:3128"),
+            ("TELUSUR_FETCH__INSECURE_HOSTS", "old.example"),
+            ("TELUSUR_FETCH__COOKIES", "no"),
             ("TELUSUR_STORE__KEEP", "raw"),
         ]);
         let version = env!("CARGO_PKG_VERSION");
@@ -311,7 +328,12 @@ mod tests {
                 redirects_max: 2,
                 allow_private: vec!["10.0.0.0/8".into(), "localhost:80".into()],
                 headers: vec![("A".into(), "b c".into()), ("D".into(), "e".into())],
-                ..FetchRules::default()
+                http: HttpVersion::One,
+                insecure_hosts: vec![Host::new("old.example")],
+                proxy: Some(telusur_model::Secret::new("http://me:pw@proxy.example:3128")),
+                basic_auth: Vec::new(),
+                cookies: false,
+                cookies_txt: None,
             }
         );
         assert_eq!(request.keep, Keep::Raw);

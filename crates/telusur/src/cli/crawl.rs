@@ -151,6 +151,24 @@ pub struct CrawlArgs {
     /// Redirects followed one after the other [default: 10]
     #[arg(long, value_name = "N", help_heading = "HTTP")]
     pub max_redirects: Option<String>,
+    /// Version of HTTP: auto, 1 or 2 [default: auto]
+    #[arg(long, value_name = "VERSION", help_heading = "HTTP")]
+    pub http: Option<String>,
+    /// Ask through this proxy: http://host:3128 or socks5://host:1080
+    #[arg(short = 'x', long, value_name = "URL", help_heading = "HTTP")]
+    pub proxy: Option<String>,
+    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable
+    #[arg(long, value_name = "LOGIN", help_heading = "HTTP")]
+    pub basic_auth: Vec<String>,
+    /// Begin with the cookies of this cookies.txt file
+    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
+    pub cookies: Option<PathBuf>,
+    /// Send no cookies
+    #[arg(long, conflicts_with = "cookies", help_heading = "HTTP")]
+    pub no_cookies: bool,
+    /// Do not verify the TLS certificates of this one host
+    #[arg(long, value_name = "HOST", help_heading = "HTTP")]
+    pub insecure_host: Vec<String>,
     /// Ask this address, range or HOST:PORT although it is not public
     #[arg(long, value_name = "CIDR|HOST:PORT", help_heading = "HTTP")]
     pub allow_private: Vec<String>,
@@ -186,6 +204,9 @@ impl CrawlArgs {
                 given.push(of_flag(key, Raw::List(items.clone())));
             }
         }
+        if let Some(path) = &self.cookies {
+            given.push(of_flag(Key::CookiesFile, Raw::Path(path.clone())));
+        }
         let sitemaps: Vec<String> =
             self.sitemap.iter().filter(|url| !url.is_empty()).cloned().collect();
         if !sitemaps.is_empty() {
@@ -200,7 +221,7 @@ impl CrawlArgs {
     }
 
     /// Flags without a value: what each sets, whether it is there, and to what it sets it.
-    fn switches(&self) -> [(Key, &'static str, bool, bool); 6] {
+    fn switches(&self) -> [(Key, &'static str, bool, bool); 7] {
         [
             (Key::KeepTracking, "--keep-tracking", self.keep_tracking, true),
             (Key::Adaptive, "--adaptive", self.adaptive, true),
@@ -208,10 +229,11 @@ impl CrawlArgs {
             (Key::ReadSitemaps, "--no-sitemap", self.no_sitemap, false),
             (Key::Robots, "--ignore-robots", self.ignore_robots, false),
             (Key::Nofollow, "--nofollow", self.nofollow, true),
+            (Key::Cookies, "--no-cookies", self.no_cookies, false),
         ]
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 27] {
+    fn texts(&self) -> [(Key, &Option<String>); 29] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -236,6 +258,8 @@ impl CrawlArgs {
             (Key::Timeout, &self.timeout),
             (Key::Retries, &self.retries),
             (Key::MaxRedirects, &self.max_redirects),
+            (Key::Http, &self.http),
+            (Key::Proxy, &self.proxy),
             (Key::Keep, &self.keep),
             (Key::FailOn, &self.fail_on),
             (Key::MaxErrors, &self.max_errors),
@@ -243,13 +267,15 @@ impl CrawlArgs {
         ]
     }
 
-    fn lists(&self) -> [(Key, &Vec<String>); 6] {
+    fn lists(&self) -> [(Key, &Vec<String>); 8] {
         [
             (Key::StartUrls, &self.urls),
             (Key::Include, &self.include),
             (Key::Exclude, &self.exclude),
             (Key::AllowHosts, &self.allow_host),
             (Key::Headers, &self.header),
+            (Key::BasicAuth, &self.basic_auth),
+            (Key::InsecureHosts, &self.insecure_host),
             (Key::AllowPrivate, &self.allow_private),
         ]
     }

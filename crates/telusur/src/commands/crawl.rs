@@ -6,7 +6,10 @@ use std::path::Path;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
-use telusur_model::{CrawlNo, CrawlState, FinishReason, PageUrl, QueryParams, RobotsRules};
+use telusur_model::{
+    BasicAuth, CrawlNo, CrawlState, FinishReason, HttpVersion, PageUrl, QueryParams, RobotsRules,
+    Secret,
+};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
@@ -15,7 +18,7 @@ use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
 use crate::crawl_request::{CrawlRequest, Start, fail_on};
 use crate::message::{Code, Message, shown};
-use crate::settings::{Key, Settings};
+use crate::settings::{Key, Login, Settings, Value};
 use crate::start_urls::StartUrls;
 use crate::units::{show_count, write_duration_ms, write_size};
 
@@ -100,7 +103,8 @@ fn dry_run(
 ) -> Outcome {
     if session.global.json {
         let mut answer = json!(request);
-        // Headers may hold passwords; a dry run is often pasted into a bug report.
+        // A dry run is often pasted into a bug report.
+        answer["fetch"] = json!(request.fetch.without_secrets());
         answer["fetch"]["headers"] = settings.value(Key::Headers).json();
         answer["fail_on"] = json!(fail_on(settings).to_string());
         writeln!(output, "{answer}")?;
@@ -139,7 +143,54 @@ fn request(
     if !settings.switch(Key::Robots) {
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
-    Ok(CrawlRequest::new(settings, Start { pages, sitemaps }, arguments.name.clone()))
+    let mut request =
+        CrawlRequest::new(settings, Start { pages, sitemaps }, arguments.name.clone());
+    request.fetch.basic_auth = logins(session, settings)?;
+    request.fetch.cookies_txt = cookies_txt(settings)?;
+    Ok(request)
+}
+
+/// The logins, with their passwords from the environment.
+fn logins(session: &Session, settings: &Settings) -> Result<Vec<BasicAuth>, Message> {
+    let Value::Logins(logins) = settings.value(Key::BasicAuth) else {
+        unreachable!("the registry says which kind it is")
+    };
+    let read = |login: &Login| {
+        let password = session.environment.get(&login.variable).and_then(|it| it.to_str());
+        let Some(password) = password else {
+            let what = format!(
+                "there is no variable {} with the password for {}",
+                shown(&login.variable),
+                shown(&login.host)
+            );
+            return Err(Message::new(Code::BadArgument, what)
+                .hint(format!("Set it: export {}=…", shown(&login.variable))));
+        };
+        Ok(BasicAuth {
+            host: login.host.clone(),
+            user: login.user.clone(),
+            password: Secret::new(password),
+        })
+    };
+    logins.iter().map(read).collect()
+}
+
+/// The text of the cookie file, if one is named.
+fn cookies_txt(settings: &Settings) -> Result<Option<Secret>, Message> {
+    let Value::Path(path) = settings.value(Key::CookiesFile) else {
+        unreachable!("the registry says which kind it is")
+    };
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let refuse = |why: String| {
+        let what = format!("cannot read {}: {why}", shown(&path.to_string_lossy()));
+        Message::new(Code::BadArgument, what)
+            .hint("Name a cookies.txt file as browsers and curl write it")
+    };
+    let text = crate::settings::read_small_file(path)?;
+    let text = text.ok_or_else(|| refuse("there is no such file".to_owned()))?;
+    Ok(Some(Secret::new(text)))
 }
 
 fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
@@ -192,6 +243,23 @@ fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> 
     row("redirects", &request.fetch.redirects_max.to_string())?;
     for (name, _) in &request.fetch.headers {
         row("header", &format!("{name}: ***"))?;
+    }
+    match request.fetch.http {
+        HttpVersion::Auto => {}
+        HttpVersion::One => row("http", "1.1 only")?,
+        HttpVersion::Two => row("http", "2 only")?,
+    }
+    if let Some(proxy) = settings.value(Key::Proxy).json().as_str().filter(|it| !it.is_empty()) {
+        row("proxy", proxy)?;
+    }
+    for auth in &request.fetch.basic_auth {
+        row("login", &format!("{} at {}", auth.user, auth.host))?;
+    }
+    if !request.fetch.cookies {
+        row("cookies", "none")?;
+    }
+    for host in &request.fetch.insecure_hosts {
+        row("not verified", host.as_str())?;
     }
     if !request.fetch.allow_private.is_empty() {
         row("not public", &format!("{} allowed", request.fetch.allow_private.join(", ")))?;

@@ -24,7 +24,7 @@ pub use opening::{Opening, address_of};
 pub use origin::Origin;
 pub use registry::{Key, REGISTRY, Setting, ShortName};
 pub use resolve::{Given, Resolution, Sources, config_files, resolve};
-pub use value::{BadValue, FailOn, Kind, Raw, Value};
+pub use value::{BadValue, FailOn, Kind, Login, Raw, Value};
 
 /// A value and where it was set.
 #[derive(Clone, Debug, PartialEq)]

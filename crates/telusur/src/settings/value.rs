@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::json;
-use telusur_model::{Limits, QueryParams, Scope, ScopeRules};
+use telusur_model::{Limits, QueryParams, Scope, ScopeRules, Secret};
 
 use super::Opening;
 use crate::units;
@@ -65,6 +65,10 @@ pub enum Kind {
     QueryParams,
     /// When a crawl counts as failed.
     FailOn,
+    /// The address of a proxy, which may hold a password; empty for none.
+    Proxy,
+    /// Logins whose passwords are in the environment.
+    Logins,
 }
 
 /// A value as it was written, before its kind is known to fit.
@@ -129,6 +133,21 @@ pub enum Value {
     QueryParams(QueryParams),
     /// See [`Kind::FailOn`].
     FailOn(FailOn),
+    /// See [`Kind::Proxy`].
+    Proxy(Option<Secret>),
+    /// See [`Kind::Logins`].
+    Logins(Vec<Login>),
+}
+
+/// A login whose password is in the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Login {
+    /// Where: `host` or `host:port`.
+    pub host: String,
+    /// Who.
+    pub user: String,
+    /// The variable that holds the password.
+    pub variable: String,
 }
 
 /// When a finished crawl counts as failed (exit code 6).
@@ -203,6 +222,12 @@ impl Kind {
             Self::Headers => read_headers(&self.items(raw)?),
             Self::QueryParams => read_query_params(self.text(raw)?),
             Self::FailOn => read_fail_on(self.text(raw)?),
+            Self::Proxy => read_proxy(self.text(raw)?),
+            Self::Logins => {
+                let logins: Result<_, _> =
+                    self.items(raw)?.iter().map(|text| read_login(text)).collect();
+                logins.map(Value::Logins)
+            }
         }
     }
 
@@ -382,6 +407,33 @@ fn read_header(text: &str) -> Result<(String, String), BadValue> {
     Ok((name.to_owned(), value.trim().to_owned()))
 }
 
+/// The text may hold a password and is not repeated.
+fn read_proxy(text: &str) -> Result<Value, BadValue> {
+    if text.is_empty() {
+        return Ok(Value::Proxy(None));
+    }
+    let form = "Write it like http://host:3128 or socks5://host:1080";
+    let bad = || BadValue::of(HIDDEN, "is not the address of a proxy", form);
+    let url = url::Url::parse(text).map_err(|_| bad())?;
+    if !matches!(url.scheme(), "http" | "socks5") || url.host_str().is_none_or(str::is_empty) {
+        return Err(bad());
+    }
+    Ok(Value::Proxy(Some(Secret::new(text))))
+}
+
+fn read_login(text: &str) -> Result<Login, BadValue> {
+    let form = "Write it like docs.example.org=me:env:DOCS_PASSWORD; the password stays in the \
+                environment";
+    let bad = || BadValue::of(HIDDEN, "is not a login", form);
+    let (host, login) = text.split_once('=').ok_or_else(bad)?;
+    let (user, variable) = login.split_once(":env:").ok_or_else(bad)?;
+    if host.is_empty() || user.is_empty() || variable.is_empty() {
+        return Err(bad());
+    }
+    let [host, user, variable] = [host, user, variable].map(str::to_owned);
+    Ok(Login { host: host.to_ascii_lowercase(), user, variable })
+}
+
 fn read_query_params(text: &str) -> Result<Value, BadValue> {
     let names = |list: &str| -> Option<Vec<String>> {
         list.split(',').map(|name| (!name.is_empty()).then(|| name.to_owned())).collect()
@@ -407,6 +459,16 @@ fn read_fail_on(text: &str) -> Result<Value, BadValue> {
     fail_on.map(Value::FailOn).ok_or_else(|| {
         BadValue::new("is not a choice", "Write none, any-error, seed, or a share like ratio=0.2")
     })
+}
+
+/// The address of a proxy as it may be shown.
+fn without_userinfo(proxy: &str) -> String {
+    let Ok(mut url) = url::Url::parse(proxy) else { return HIDDEN.to_owned() };
+    if !url.username().is_empty() || url.password().is_some() {
+        let _ = url.set_username("***");
+        let _ = url.set_password(None);
+    }
+    url.to_string()
 }
 
 impl fmt::Display for FailOn {
@@ -448,6 +510,14 @@ impl Value {
                 json!(format!("drop={}", names.join(",")))
             }
             Self::FailOn(fail_on) => json!(fail_on.to_string()),
+            Self::Proxy(None) => json!(""),
+            Self::Proxy(Some(proxy)) => json!(without_userinfo(proxy.reveal())),
+            Self::Logins(logins) => {
+                let shown = logins
+                    .iter()
+                    .map(|login| format!("{}={}:env:{}", login.host, login.user, login.variable));
+                json!(shown.collect::<Vec<_>>())
+            }
         }
     }
 

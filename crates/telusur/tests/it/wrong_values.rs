@@ -22,6 +22,8 @@ fn wrong_texts(kind: Kind) -> &'static [&'static str] {
         Kind::Headers => &["nonsense", "Content-Length: 5"],
         Kind::QueryParams => &["sort", "drop="],
         Kind::FailOn => &["sometimes", "ratio=2"],
+        Kind::Proxy => &["nonsense", "ftp://a:1", "http://"],
+        Kind::Logins => &["nonsense", "a.org=me:secret", "=me:env:X"],
     }
 }
 
