@@ -35,7 +35,12 @@ pub(crate) enum CommitWork {
     /// A visit ended; its body was so large.
     Ending { ending: Box<Ending>, body_bytes: u64 },
     /// An errand ended.
-    Errand { visit: Visit, requested_at: Option<Timestamp>, body_bytes: u64, end: ErrandEnd },
+    Errand {
+        visit: Box<Visit>,
+        requested_at: Option<Timestamp>,
+        body_bytes: u64,
+        end: Box<ErrandEnd>,
+    },
     /// The rules of a URL's origin are wanted, for the crawler with this name.
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
     /// Something was found that no visit brought.
@@ -196,7 +201,7 @@ impl Writer {
                     group.step.errand_requests.push((visit.crawl, visit.url.host(), at));
                 }
                 group.step.origins.extend(self.learned(&visit, &end)?);
-                group.errands.push((visit, end));
+                group.errands.push((*visit, *end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
                 let row = self.store.origin(&url.origin())?;

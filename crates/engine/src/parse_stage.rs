@@ -93,6 +93,7 @@ impl Reader {
                 let token = &context.product_token;
                 ErrandEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
             };
+            let (visit, end) = (Box::new(visit), Box::new(end));
             return CommitWork::Errand { visit, requested_at, body_bytes, end };
         }
         let mut found = Found::default();

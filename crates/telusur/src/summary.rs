@@ -155,6 +155,9 @@ impl Summary<'_> {
         if self.progress.stats.errors() > 0 {
             steps.push(("Errors", format!("telusur show {crawl} --errors")));
         }
+        if !self.progress.stats.changes.is_empty() {
+            steps.push(("Changed", format!("telusur show {crawl} --changes")));
+        }
         if self.progress.stats.pages > 0 {
             steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
         }

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use telusur_model::{
-    CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope, SiteShare,
-    Timestamp, Verdict,
+    Change, CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope,
+    SiteShare, Timestamp, Verdict,
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
 use super::{Answer, Ask, CrawlAnswer, explain, export, politeness};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
-use crate::stored_page::{each_page, stored_page};
+use crate::stored_page::{each_page, earlier_page, stored_page};
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -64,6 +64,7 @@ impl Desk {
             Ask::Skipped { crawl, reason } => {
                 self.skipped(self.find(crawl)?.crawl.no, reason.as_deref(), emit)?;
             }
+            Ask::Changes { crawl } => self.changes(&self.find(crawl)?, emit)?,
             Ask::Export { crawl } => {
                 export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
             }
@@ -247,6 +248,32 @@ impl Desk {
         Ok(self.store.settled_urls(crawl, &mut |url| {
             !matches!(url.state, UrlState::Failed { .. }) || emit(Answer::Url(Box::new(url)))
         })?)
+    }
+
+    fn changes(&self, record: &CrawlRecord, emit: Emit<'_>) -> Result<(), RequestError> {
+        let crawl = &record.crawl;
+        let Some(base) = crawl.recrawl_of else {
+            let what = format!("{} repeats no other crawl; see: telusur recrawl", crawl.no);
+            return Err(RequestError::WrongState(what));
+        };
+        let store = self.store.as_ref();
+        let goes_on = each_page(store, crawl.no, |page| {
+            let what = page.change.filter(|it| matches!(it, Change::New | Change::Changed));
+            let changed = what.filter(|_| page.is_ok());
+            let line = changed
+                .map(|what| Answer::Changed { url: page.url.to_string(), what: what.to_string() });
+            Ok(line.is_none_or(&mut *emit))
+        })?;
+        if !goes_on {
+            return Ok(());
+        }
+        each_page(store, base, |page| {
+            let now = earlier_page(store, crawl.no, &page.url)?;
+            let is_gone = page.is_ok() && !now.is_some_and(|now| now.is_ok());
+            let what = "gone".to_owned();
+            Ok(!is_gone || emit(Answer::Changed { url: page.url.to_string(), what }))
+        })?;
+        Ok(())
     }
 
     fn skipped(

@@ -43,6 +43,11 @@ pub enum Ask {
         /// Only those with this reason.
         reason: Option<String>,
     },
+    /// What became of the pages of the crawl that this one repeats.
+    Changes {
+        /// Which crawl.
+        crawl: String,
+    },
     /// Every URL of a crawl that got an answer.
     Export {
         /// Which crawl.
@@ -106,6 +111,13 @@ pub enum Answer {
     ErrorPage(Box<PageRecord>),
     /// A URL.
     Url(Box<UrlRecord>),
+    /// A page that is not as it was.
+    Changed {
+        /// Its URL.
+        url: String,
+        /// `new`, `changed` or `gone`.
+        what: String,
+    },
     /// A line of an export.
     Export(Box<ExportLine>),
     /// A page whose stored bytes cannot be read.

@@ -209,6 +209,9 @@ pub struct ShowArgs {
     /// List the URLs that were never asked for, all or those with one reason
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub skipped: Option<String>,
+    /// List what a recrawl found to be new, changed or gone
+    #[arg(long, conflicts_with_all = ["errors", "skipped"])]
+    pub changes: bool,
 }
 
 /// The arguments of `resume`.

@@ -56,6 +56,9 @@ pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Wri
     if arguments.errors {
         return list(session, &Ask::Errors { crawl }, output);
     }
+    if arguments.changes {
+        return list(session, &Ask::Changes { crawl }, output);
+    }
     if let Some(reason) = &arguments.skipped {
         let reason = (!reason.is_empty()).then(|| reason.clone());
         return list(session, &Ask::Skipped { crawl, reason }, output);
@@ -80,6 +83,12 @@ fn list(session: &Session, ask: &Ask, output: &mut dyn Write) -> Outcome {
     let mut written = Ok(());
     session.ask(ask, &mut |answer| {
         written = match (&answer, session.global.json) {
+            (Answer::Changed { url, what }, true) => {
+                writeln!(output, "{}", json!({ "url": url, "change": what }))
+            }
+            (Answer::Changed { url, what }, false) => {
+                writeln!(output, "{what:<20} {}", shown(url))
+            }
             (Answer::Url(url), true) => writeln!(output, "{}", json!(url)),
             (Answer::ErrorPage(page), true) => writeln!(output, "{}", json!(page)),
             (Answer::Url(url), false) => write_url(output, url),
@@ -125,7 +134,8 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
     };
     let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
     let mut settings = json!(record.crawl);
-    // Headers may hold passwords.
+    settings["fetch"] = json!(record.crawl.fetch.without_secrets());
+    // Of headers even the masked values say nothing.
     settings["fetch"]["headers"] =
         json!(record.crawl.fetch.headers.iter().map(|(name, _)| name).collect::<Vec<_>>());
     json!({
@@ -174,6 +184,7 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("ran", show_duration_ms(stats.active_ms))?;
     row("pages", format!("{} ({} ok)", show_count(stats.pages), show_count(stats.ok)))?;
     row("queue", show_count(stats.queued))?;
+    row("sitemaps", show_count(stats.sitemaps))?;
     row("redirected", show_count(stats.redirected))?;
     row("errors", show_count(stats.errors()))?;
     row("skipped", show_count(stats.skipped))?;
@@ -182,6 +193,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("status", counts(&stats.statuses))?;
     row("failures", counts(&stats.failures))?;
     row("skips", counts(&stats.skips))?;
+    if let Some(base) = record.crawl.recrawl_of {
+        row("repeats", format!("{base}: {}", counts(&stats.changes)))?;
+    }
     let fairness = jain_index(crawl.sites.iter().map(|site| site.pages));
     row("fairness", format!("{fairness:.2} over {} sites", show_count(crawl.sites.len() as u64)))?;
     for site in crawl.sites.iter().take(NAMED_MAX) {
