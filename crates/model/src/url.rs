@@ -1,5 +1,6 @@
 //! [`PageUrl`]: an address that Telusur could ask for. Parsed once, at the edge.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -42,7 +43,7 @@ impl PageUrl {
     /// Resolves a link that was found on this page.
     pub fn join(&self, href: &str) -> Result<Self, UrlError> {
         check_length(href.len())?;
-        Self::from_url(self.0.join(href).map_err(bad)?)
+        Self::from_url(self.0.join(&with_two_slashes(href)).map_err(bad)?)
     }
 
     fn from_url(mut url: Url) -> Result<Self, UrlError> {
@@ -103,6 +104,18 @@ impl PageUrl {
     }
 }
 
+/// A link that begins with three or more slashes leads to another host, like one with two: that is
+/// what the standard says of http, and what the url crate refuses (`///host/path` has an empty host).
+fn with_two_slashes(href: &str) -> Cow<'_, str> {
+    // Blanks around a link and line breaks inside do not count.
+    let is_ignored = |c: char| c <= ' ';
+    let rest = href.trim_start_matches(is_ignored);
+    let is_slash = |c: char| matches!(c, '/' | '\\' | '\t' | '\n' | '\r');
+    let path = rest.trim_start_matches(is_slash);
+    let slashes = rest[..rest.len() - path.len()].matches(['/', '\\']).count();
+    if slashes <= 2 { Cow::Borrowed(href) } else { Cow::Owned(format!("//{path}")) }
+}
+
 fn check_length(bytes: usize) -> Result<(), UrlError> {
     if bytes > URL_BYTES_MAX { Err(UrlError::TooLong(bytes)) } else { Ok(()) }
 }
@@ -161,6 +174,14 @@ mod tests {
         check("http://a.org/x/y", "?q=1", "http://a.org/x/y?q=1");
         check("https://a.org/x", "//b.org/", "https://b.org/");
         check("http://a.org/x", "  y\n", "http://a.org/y");
+    }
+
+    #[test]
+    fn many_slashes_lead_to_another_host() {
+        check("http://example.org/", "///test", "http://test/");
+        check("http://example.org/", "///\\//\\//test", "http://test/");
+        check("http://example.org/", " ///example.org/../../path", "http://example.org/path");
+        check("http://example.org/x/", "/path", "http://example.org/path");
     }
 
     #[test]
