@@ -9,6 +9,7 @@ mod crawl;
 mod fetched;
 mod host;
 mod parsed;
+mod content;
 mod progress;
 mod reason;
 mod record;
@@ -18,6 +19,10 @@ mod url;
 mod url_key;
 mod visit;
 
+pub use crate::content::{
+    Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,
+    ListItem, MetaProperty, PageContent, Script, Style, Table,
+};
 pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FetchRules, FinishReason, Keep, Limits,
     PauseReason, Politeness, Seeds,

@@ -19,7 +19,7 @@ fn main() {
             "{:8.1} ms  {name:40}  {} links, {} bytes of text, {:?}",
             took.as_secs_f64() * 1e3,
             parsed.links.len(),
-            parsed.text.len(),
+            parsed.visible_text.len(),
             parsed.warnings
         );
     }

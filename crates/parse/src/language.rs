@@ -1,0 +1,220 @@
+//! The language of a text, by its letters and by what the page declares. Detection is `whatlang`'s;
+//! what it does not tell apart, Indonesian and Malay, is told apart here.
+
+use whatlang::Lang;
+
+use crate::text::cut;
+
+/// Bytes of text that are looked at. Trigrams are counted, and more of them make nothing better;
+/// on the sentences that were measured (100 bytes on average), every second one is sure already.
+const SAMPLE_BYTES: usize = 1 << 10;
+/// Fewer letters than this are a name or a number, in any language.
+const SAMPLE_BYTES_MIN: usize = 20;
+/// Below this confidence the page knows better than the detector.
+const CONFIDENCE_MIN: f64 = 0.5;
+
+/// Words that Indonesian has and Malay has not, or has seldom, and the other way round. Grammar and
+/// most words are the same, but spelling and loans (from Dutch here, from English there) differ.
+#[rustfmt::skip]
+const INDONESIAN_WORDS: [&str; 62] = [
+    "bahwa", "karena", "bisa", "uang", "mobil", "kantor", "berbeda", "pemerintah", "kota",
+    "perusahaan", "rupiah", "rp", "maret", "agustus", "juli", "juni", "sepak", "provinsi",
+    "kabupaten", "kecamatan", "yaitu", "sedangkan", "warga", "bandara", "jakarta", "masyarakat",
+    "kapan", "kalau", "gak", "nggak", "banget", "coba", "cuma", "bilang", "mencoba", "butuh",
+    "pabrik", "beda", "lewat", "senin", "selasa", "rabu", "kamis", "jumat", "ujar", "dolar",
+    "inggris", "tiongkok", "kulkas", "handuk", "sepatu", "kaus", "gratis", "karyawan", "dosen",
+    "kuliah", "bahas", "apotek", "bioskop", "koran", "jaksa", "saat",
+];
+#[rustfmt::skip]
+const MALAY_WORDS: [&str; 62] = [
+    "bahawa", "kerana", "boleh", "wang", "kereta", "pejabat", "ialah", "apabila", "sahaja",
+    "daripada", "awak", "kerajaan", "syarikat", "polis", "bandar", "semasa", "mahu", "tiada",
+    "kementerian", "iaitu", "manakala", "ramai", "ringgit", "rm", "mac", "ogos", "julai", "jun",
+    "kuala", "lumpur", "hospital", "datuk", "sekiranya", "encik", "cuba", "beza", "melalui",
+    "isnin", "khamis", "jumaat", "tuala", "kasut", "percuma", "pensyarah", "kilang", "farmasi",
+    "pawagam", "teksi", "lori", "telefon", "televisyen", "basikal", "doktor", "jururawat",
+    "setiausaha", "kempen", "agensi", "mesyuarat", "kakitangan", "semula", "jawatankuasa", "dakwa",
+];
+
+/// What is known about the language of a page.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Language {
+    /// By its letters, as an ISO 639-1 code, or 639-3 where there is no shorter one.
+    pub detected: Option<&'static str>,
+    /// The detected one, or the declared one where that knows better.
+    pub decided: Option<String>,
+}
+
+/// Finds the language of a text on a page that declares one, or none.
+pub(crate) fn language_of(text: &str, declared: Option<&str>) -> Language {
+    let declared = declared.and_then(primary_subtag);
+    let sample = cut(text, SAMPLE_BYTES);
+    let info = if sample.len() < SAMPLE_BYTES_MIN { None } else { whatlang::detect(sample) };
+    let Some(info) = info else { return Language { detected: None, decided: declared } };
+    let detected = match info.lang() {
+        Lang::Ind if is_malay(sample, declared.as_deref()) => "ms",
+        lang => code_of(lang),
+    };
+    let page_knows_better = match &declared {
+        None => false,
+        // The detector finds the nearest of the languages that it knows.
+        Some(declared) if !is_detectable(declared) => true,
+        Some(_) => info.confidence() < CONFIDENCE_MIN,
+    };
+    let decided = if page_knows_better { declared } else { Some(detected.to_owned()) };
+    Language { detected: Some(detected), decided }
+}
+
+/// `en` of `en-GB`, in lower case; `None` if it is no language tag.
+fn primary_subtag(tag: &str) -> Option<String> {
+    let primary = tag.split(['-', '_']).next()?.trim_ascii().to_ascii_lowercase();
+    let is_tag = (2..=3).contains(&primary.len()) && primary.bytes().all(|b| b.is_ascii_lowercase());
+    match primary.as_str() {
+        // Old codes that are still written.
+        "in" => Some("id".to_owned()),
+        "iw" => Some("he".to_owned()),
+        "no" => Some("nb".to_owned()),
+        _ => is_tag.then_some(primary),
+    }
+}
+
+fn is_detectable(code: &str) -> bool {
+    code == "ms" || Lang::all().iter().any(|lang| code_of(*lang) == code || lang.code() == code)
+}
+
+/// Whether a text that is Indonesian or Malay is Malay. Without a single telling word, the page's
+/// word counts; without that, Indonesian has ten times the speakers.
+fn is_malay(text: &str, declared: Option<&str>) -> bool {
+    let mut balance = 0;
+    for word in text.split(|letter: char| !letter.is_alphanumeric()) {
+        let word = word.to_ascii_lowercase();
+        let word = word.as_str();
+        balance += i32::from(MALAY_WORDS.contains(&word) || is_english_loan(word));
+        balance -= i32::from(INDONESIAN_WORDS.contains(&word) || is_dutch_loan(word));
+    }
+    balance > 0 || (balance == 0 && declared == Some("ms"))
+}
+
+/// `kualiti`, `universiti`: `-ity` in Malay.
+fn is_english_loan(word: &str) -> bool {
+    word.len() > 6 && word.ends_with("iti")
+}
+
+/// `kualitas`, `universitas`: `-iteit` in Indonesian.
+fn is_dutch_loan(word: &str) -> bool {
+    word.len() > 6 && word.ends_with("itas")
+}
+
+/// The ISO 639-1 code, or the 639-3 code of a language that has no shorter one.
+fn code_of(lang: Lang) -> &'static str {
+    match lang {
+        Lang::Epo => "eo",
+        Lang::Eng => "en",
+        Lang::Rus => "ru",
+        Lang::Cmn => "zh",
+        Lang::Spa => "es",
+        Lang::Por => "pt",
+        Lang::Ita => "it",
+        Lang::Ben => "bn",
+        Lang::Fra => "fr",
+        Lang::Deu => "de",
+        Lang::Ukr => "uk",
+        Lang::Kat => "ka",
+        Lang::Ara => "ar",
+        Lang::Hin => "hi",
+        Lang::Jpn => "ja",
+        Lang::Heb => "he",
+        Lang::Yid => "yi",
+        Lang::Pol => "pl",
+        Lang::Amh => "am",
+        Lang::Jav => "jv",
+        Lang::Kor => "ko",
+        Lang::Nob => "nb",
+        Lang::Dan => "da",
+        Lang::Swe => "sv",
+        Lang::Fin => "fi",
+        Lang::Tur => "tr",
+        Lang::Nld => "nl",
+        Lang::Hun => "hu",
+        Lang::Ces => "cs",
+        Lang::Ell => "el",
+        Lang::Bul => "bg",
+        Lang::Bel => "be",
+        Lang::Mar => "mr",
+        Lang::Kan => "kn",
+        Lang::Ron => "ro",
+        Lang::Slv => "sl",
+        Lang::Hrv => "hr",
+        Lang::Srp => "sr",
+        Lang::Mkd => "mk",
+        Lang::Lit => "lt",
+        Lang::Lav => "lv",
+        Lang::Est => "et",
+        Lang::Tam => "ta",
+        Lang::Vie => "vi",
+        Lang::Urd => "ur",
+        Lang::Tha => "th",
+        Lang::Guj => "gu",
+        Lang::Uzb => "uz",
+        Lang::Pan => "pa",
+        Lang::Aze => "az",
+        Lang::Ind => "id",
+        Lang::Tel => "te",
+        Lang::Pes => "fa",
+        Lang::Mal => "ml",
+        Lang::Ori => "or",
+        Lang::Mya => "my",
+        Lang::Nep => "ne",
+        Lang::Sin => "si",
+        Lang::Khm => "km",
+        Lang::Tuk => "tk",
+        Lang::Aka => "ak",
+        Lang::Zul => "zu",
+        Lang::Sna => "sn",
+        Lang::Afr => "af",
+        Lang::Lat => "la",
+        Lang::Slk => "sk",
+        Lang::Cat => "ca",
+        Lang::Tgl => "tl",
+        Lang::Hye => "hy",
+        Lang::Cym => "cy",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, declared: Option<&str>, expect: &str) {
+        assert_eq!(language_of(text, declared).decided.unwrap_or_default(), expect, "{text}");
+    }
+
+    #[test]
+    fn by_letters() {
+        check("The quick brown fox jumps over the lazy dog and runs away.", None, "en");
+        check("Der schnelle braune Fuchs springt über den faulen Hund.", None, "de");
+        check("Съешь же ещё этих мягких французских булок, да выпей чаю", None, "ru");
+        check("いろはにほへと ちりぬるを わかよたれそ つねならむ", None, "ja");
+    }
+
+    #[test]
+    fn indonesian_and_malay() {
+        check("Pemerintah mengatakan bahwa perusahaan itu bisa membuka kantor baru.", None, "id");
+        check("Kerajaan berkata bahawa syarikat itu boleh membuka pejabat baharu.", None, "ms");
+        check("Universitas itu meningkatkan kualitas pendidikan untuk semua orang.", None, "id");
+        check("Universiti itu meningkatkan kualiti pendidikan untuk semua orang.", None, "ms");
+        check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("ms-MY"), "ms");
+        check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("id"), "id");
+    }
+
+    #[test]
+    fn what_the_page_declares() {
+        check("", Some("en-GB"), "en");
+        check("42", Some("in"), "id");
+        check("42", Some("nonsense"), "");
+        // Icelandic is not among the languages that can be detected.
+        check("Allir menn eru bornir frjálsir og jafnir öðrum að virðingu og réttindum.", Some("is"), "is");
+        check("The page says one thing and the text says another, as often happens.", Some("de"), "en");
+    }
+}
