@@ -13,27 +13,37 @@ const SAMPLE_BYTES_MIN: usize = 20;
 /// Below this confidence the page knows better than the detector.
 const CONFIDENCE_MIN: f64 = 0.5;
 
-/// Words that Indonesian has and Malay has not, or has seldom, and the other way round. Grammar and
-/// most words are the same, but spelling and loans (from Dutch here, from English there) differ.
+/// Words that are much more common in Indonesian than in Malay, and the other way round, each list in
+/// the order of the alphabet. Grammar and most words are the same, but spelling and loans (from
+/// Dutch here, from English there) differ.
 #[rustfmt::skip]
-const INDONESIAN_WORDS: [&str; 62] = [
-    "bahwa", "karena", "bisa", "uang", "mobil", "kantor", "berbeda", "pemerintah", "kota",
-    "perusahaan", "rupiah", "rp", "maret", "agustus", "juli", "juni", "sepak", "provinsi",
-    "kabupaten", "kecamatan", "yaitu", "sedangkan", "warga", "bandara", "jakarta", "masyarakat",
-    "kapan", "kalau", "gak", "nggak", "banget", "coba", "cuma", "bilang", "mencoba", "butuh",
-    "pabrik", "beda", "lewat", "senin", "selasa", "rabu", "kamis", "jumat", "ujar", "dolar",
-    "inggris", "tiongkok", "kulkas", "handuk", "sepatu", "kaus", "gratis", "karyawan", "dosen",
-    "kuliah", "bahas", "apotek", "bioskop", "koran", "jaksa", "saat",
+const INDONESIAN_WORDS: [&str; 109] = [
+    "agar", "agustus", "antar", "apotek", "bagian", "bahwa", "bandara", "banget", "baru",
+    "beberapa", "beda", "begitu", "belum", "berbagai", "berbeda", "berhasil", "bilang", "bioskop",
+    "bisa", "butuh", "coba", "cuma", "dolar", "dosen", "gak", "gratis", "hal", "harus",
+    "informasi", "inggris", "istri", "jakarta", "jaksa", "juli", "jumat", "juni", "kabupaten",
+    "kamis", "kantor", "kapan", "karena", "karyawan", "kasus", "kecamatan", "kesempatan", "klub",
+    "koran", "korban", "kota", "kuliah", "lainnya", "laki", "lewat", "maret", "masyarakat",
+    "maupun", "membantu", "memiliki", "mencoba", "mengatakan", "menurut", "merupakan", "miliar",
+    "mobil", "mulai", "nggak", "pabrik", "pasar", "pelatih", "pemerintah", "pemilu", "pengadilan",
+    "persen", "pertandingan", "perusahaan", "pihaknya", "polisi", "ponsel", "prancis", "pria",
+    "produksi", "provinsi", "rabu", "resmi", "rp", "rupiah", "saat", "saja", "sebuah", "sedangkan",
+    "sehari", "sekitar", "seluruh", "senin", "setelah", "siswa", "sudah", "tapi", "telepon",
+    "televisi", "terjadi", "tim", "tiongkok", "uang", "ujar", "ujarnya", "waktu", "warga", "yaitu",
 ];
 #[rustfmt::skip]
-const MALAY_WORDS: [&str; 62] = [
-    "bahawa", "kerana", "boleh", "wang", "kereta", "pejabat", "ialah", "apabila", "sahaja",
-    "daripada", "awak", "kerajaan", "syarikat", "polis", "bandar", "semasa", "mahu", "tiada",
-    "kementerian", "iaitu", "manakala", "ramai", "ringgit", "rm", "mac", "ogos", "julai", "jun",
-    "kuala", "lumpur", "hospital", "datuk", "sekiranya", "encik", "cuba", "beza", "melalui",
-    "isnin", "khamis", "jumaat", "tuala", "kasut", "percuma", "pensyarah", "kilang", "farmasi",
-    "pawagam", "teksi", "lori", "telefon", "televisyen", "basikal", "doktor", "jururawat",
-    "setiausaha", "kempen", "agensi", "mesyuarat", "kakitangan", "semula", "jawatankuasa", "dakwa",
+const MALAY_WORDS: [&str; 90] = [
+    "agensi", "apabila", "awak", "bahagian", "baharu", "bahawa", "bandar", "basikal", "berbanding",
+    "berikutan", "berjaya", "beza", "bilion", "boleh", "cakap", "cuba", "daripada", "datuk",
+    "dipercayai", "doktor", "encik", "farmasi", "hospital", "iaitu", "ialah", "isnin", "isteri",
+    "jawatankuasa", "julai", "jumaat", "jun", "jurulatih", "jururawat", "kakitangan", "kasut",
+    "kelab", "kementerian", "kempen", "kerajaan", "kerana", "kereta", "kes", "khamis", "kilang",
+    "kuala", "lebuh", "lelaki", "lori", "lumpur", "mac", "mahkamah", "mahu", "mahupun", "maklumat",
+    "manakala", "mangsa", "memberitahu", "menerusi", "mengikut", "mesti", "mesyuarat", "negeri",
+    "ogos", "pasaran", "pasukan", "pawagam", "pejabat", "pelajar", "pensyarah", "peratus",
+    "percuma", "perlawanan", "polis", "ramai", "rasmi", "ringgit", "rm", "sahaja", "sekiranya",
+    "selepas", "semasa", "setiausaha", "sila", "syarikat", "teksi", "telefon", "televisyen",
+    "tiada", "tuala", "wang",
 ];
 
 /// What is known about the language of a page.
@@ -89,8 +99,8 @@ fn is_malay(text: &str, declared: Option<&str>) -> bool {
     for word in text.split(|letter: char| !letter.is_alphanumeric()) {
         let word = word.to_ascii_lowercase();
         let word = word.as_str();
-        balance += i32::from(MALAY_WORDS.contains(&word) || is_english_loan(word));
-        balance -= i32::from(INDONESIAN_WORDS.contains(&word) || is_dutch_loan(word));
+        balance += i32::from(MALAY_WORDS.binary_search(&word).is_ok() || is_english_loan(word));
+        balance -= i32::from(INDONESIAN_WORDS.binary_search(&word).is_ok() || is_dutch_loan(word));
     }
     balance > 0 || (balance == 0 && declared == Some("ms"))
 }
@@ -206,6 +216,11 @@ mod tests {
         check("Universiti itu meningkatkan kualiti pendidikan untuk semua orang.", None, "ms");
         check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("ms-MY"), "ms");
         check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("id"), "id");
+    }
+
+    #[test]
+    fn the_lists_are_in_order() {
+        assert!(INDONESIAN_WORDS.is_sorted() && MALAY_WORDS.is_sorted());
     }
 
     #[test]

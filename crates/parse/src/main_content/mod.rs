@@ -43,6 +43,14 @@ impl MainContent {
         Self { map, chosen }
     }
 
+    /// A page that is main content as a whole.
+    #[cfg(test)]
+    pub(crate) fn all_of(tree: &Tree, text_bytes_max: usize) -> Self {
+        let map = BlockMap::of(tree, text_bytes_max);
+        let chosen = vec![true; map.blocks.len()];
+        Self { map, chosen }
+    }
+
     /// The text, a line for each block; the cells of a row of a table share one.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
@@ -66,10 +74,9 @@ impl MainContent {
         Some((block, self.chosen[block]))
     }
 
-    /// Whether both the block and the one behind it are main content: what stands between them is
-    /// most likely part of it too.
+    /// Whether a block is main content, and so is the one behind it if there is any: what stands
+    /// between them is most likely part of it too.
     pub(crate) fn surrounds(&self, block: usize) -> bool {
-        let chosen = |at: usize| self.chosen.get(at).copied().unwrap_or(false);
-        chosen(block) && chosen(block + 1)
+        self.chosen[block] && self.chosen.get(block + 1).copied().unwrap_or(true)
     }
 }

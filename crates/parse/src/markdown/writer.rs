@@ -25,6 +25,8 @@ pub(super) struct Writer<'t> {
     /// Whether the next word begins a block, and whether a space separates it from the last one.
     block_ended: bool,
     space: bool,
+    /// Whether it begins a line within its block.
+    line_ended: bool,
     heading: Option<u8>,
     nesting: Vec<Nesting>,
     inlines: Vec<OpenInline<'t>>,
@@ -51,7 +53,11 @@ struct OpenInline<'t> {
 struct OpenTable {
     text: TableText,
     outside: String,
+    /// What stands beside the cells, such as a caption.
+    beside: String,
     cell: Option<(bool, usize)>,
+    /// Bytes in all of them.
+    bytes: usize,
 }
 
 impl<'t> Writer<'t> {
@@ -61,6 +67,7 @@ impl<'t> Writer<'t> {
             bytes_max,
             block_ended: false,
             space: false,
+            line_ended: false,
             heading: None,
             nesting: Vec::new(),
             inlines: Vec::new(),
@@ -71,7 +78,11 @@ impl<'t> Writer<'t> {
 
     /// Whether nothing more fits.
     pub(super) fn is_full(&self) -> bool {
-        self.out.len() >= self.bytes_max
+        self.bytes_written() >= self.bytes_max
+    }
+
+    fn bytes_written(&self) -> usize {
+        self.out.len() + self.tables.iter().map(|table| table.bytes).sum::<usize>()
     }
 
     pub(super) fn finish(mut self) -> Markdown {
@@ -193,11 +204,11 @@ impl<'t> Writer<'t> {
             code.push('\n');
         } else if self.in_cell() || self.heading.is_some() {
             self.space();
-        } else if !self.block_ended && !self.out.is_empty() {
-            self.close_inlines();
-            self.out.push_str("  ");
-            self.next_line();
-            self.space = false;
+        } else if self.line_ended {
+            // Two breaks are what others use a paragraph for.
+            self.end_block();
+        } else {
+            self.line_ended = true;
         }
     }
 
@@ -220,7 +231,8 @@ impl<'t> Writer<'t> {
         }
         if let Some((code, _)) = &mut self.code {
             let room = self.bytes_max.saturating_sub(self.out.len() + code.len());
-            return code.push_str(cut(text, room));
+            code.push_str(cut(text, room));
+            return;
         }
         for (place, word) in text.split(is_white).enumerate() {
             self.space |= place > 0;
@@ -251,8 +263,13 @@ impl<'t> Writer<'t> {
                 self.begin_block();
                 begins_line = true;
             }
+        } else if self.line_ended {
+            self.close_inlines();
+            self.out.push_str("  ");
+            self.next_line();
+            begins_line = true;
         }
-        self.block_ended = false;
+        (self.block_ended, self.line_ended) = (false, false);
         if self.space && !begins_line {
             self.out.push(' ');
         }
@@ -371,7 +388,9 @@ impl<'t> Writer<'t> {
         self.close_inlines();
         self.end_block();
         let outside = std::mem::take(&mut self.out);
-        self.tables.push(OpenTable { text: TableText::default(), outside, cell: None });
+        let bytes = outside.len();
+        let (text, beside) = Default::default();
+        self.tables.push(OpenTable { text, outside, beside, cell: None, bytes });
     }
 
     pub(super) fn open_row(&mut self) {
@@ -387,11 +406,12 @@ impl<'t> Writer<'t> {
 
     pub(super) fn open_cell(&mut self, is_header: bool, columns: usize) {
         self.end_block();
+        self.close_inlines();
         let Some(table) = self.tables.last_mut() else { return };
+        let beside = std::mem::take(&mut self.out);
+        table.bytes += beside.len();
+        table.beside.push_str(&beside);
         table.cell = Some((is_header, columns));
-        if self.out.len() + table.outside.len() < self.bytes_max {
-            self.out.clear();
-        }
     }
 
     pub(super) fn close_cell(&mut self) {
@@ -403,6 +423,7 @@ impl<'t> Writer<'t> {
         let text = std::mem::take(&mut self.out);
         let Some(table) = self.tables.last_mut() else { return };
         if let Some((is_header, columns)) = table.cell.take() {
+            table.bytes += text.len();
             table.text.add_cell(text, is_header, columns);
         }
     }
@@ -413,9 +434,10 @@ impl<'t> Writer<'t> {
 
     pub(super) fn close_table(&mut self) {
         self.close_cell();
-        let Some(table) = self.tables.pop() else { return };
-        // What stood beside the cells, such as a caption.
-        let beside = std::mem::replace(&mut self.out, table.outside);
+        self.close_inlines();
+        let Some(mut table) = self.tables.pop() else { return };
+        table.beside.push_str(&std::mem::replace(&mut self.out, table.outside));
+        let beside = table.beside;
         self.end_block();
         if !beside.trim().is_empty() {
             self.begin_block();
@@ -446,7 +468,7 @@ fn is_white(letter: char) -> bool {
 /// Whether a word at the beginning of a line would be read as the mark of a heading, list or quote.
 fn begins_like_a_mark(word: &str) -> bool {
     let digits = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
-    matches!(word, "-" | "+" | "*" | "=")
+    matches!(word, "-" | "+" | "=")
         || word.starts_with(['#', '>'])
         || (digits.len() < word.len() && matches!(digits, "." | ")"))
 }

@@ -1,8 +1,10 @@
 //! Whole pages in, whole results out.
 
+mod content;
 mod hostile;
 mod links;
 mod page;
+mod tree;
 mod visible_text;
 
 use bytes::Bytes;

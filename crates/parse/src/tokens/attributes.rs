@@ -197,6 +197,7 @@ fn attributes_for_everything(element: &LocalName) -> &'static [LocalName] {
     static ANY: [LocalName; 8] =
         [CLASS, ID, ROLE, HIDDEN, ARIA_HIDDEN, STYLE, local_name!("itemtype"), ITEMPROP];
     static CODE: [LocalName; 1] = [CLASS];
+    static STYLE_SHEET: [LocalName; 1] = [local_name!("media")];
     static INLINE: [LocalName; 2] = [CLASS, ITEMPROP];
     static ANCHOR: [LocalName; 5] = [HREF, REL, local_name!("xlink:href"), CLASS, ITEMPROP];
     static LINK: [LocalName; 7] = [
@@ -264,6 +265,7 @@ fn attributes_for_everything(element: &LocalName) -> &'static [LocalName] {
         | local_name!("font")
         | local_name!("annotation-xml") => attributes_for_crawl(element),
         local_name!("code") => &CODE,
+        local_name!("style") => &STYLE_SHEET,
         local_name!("b")
         | local_name!("big")
         | local_name!("em")
@@ -276,7 +278,6 @@ fn attributes_for_everything(element: &LocalName) -> &'static [LocalName] {
         | local_name!("tt")
         | local_name!("u")
         | local_name!("br")
-        | local_name!("style")
         | local_name!("path")
         | local_name!("svg") => &[],
         _ => &ANY,
