@@ -5,11 +5,11 @@
 //! [`Visit`]; a visit brings a [`RawPage`], which parses to a [`ParsedPage`], of which a
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
+mod content;
 mod crawl;
 mod fetched;
 mod host;
 mod parsed;
-mod content;
 mod progress;
 mod reason;
 mod record;

@@ -192,9 +192,15 @@ fn hostile_pages() -> Vec<HostilePage> {
         ("different classes", numbered("<div class='a-N b'>x")),
         ("different classes, closed", numbered("<div class='a-N b'>x</div>")),
         ("different texts", numbered("<p>word N</p>")),
-        ("rows of spanning cells", format!("<table>{}", full("<tr><td colspan=1000 rowspan=65534>x"))),
+        (
+            "rows of spanning cells",
+            format!("<table>{}", full("<tr><td colspan=1000 rowspan=65534>x")),
+        ),
         ("one srcset", format!("<img srcset='{}'>", full("a 1x,"))),
-        ("one piece of brackets", format!("<script type=application/ld+json>{}</script>", full("["))),
+        (
+            "one piece of brackets",
+            format!("<script type=application/ld+json>{}</script>", full("[")),
+        ),
         ("one long text", full("word ")),
         ("deep quotes of text", "<blockquote>".repeat(400) + &full("<p>x")),
         ("deep lists of text", "<ul><li>".repeat(200) + &full("<p>x")),

@@ -78,7 +78,8 @@ pub(crate) fn language_of(text: &str, declared: Option<&str>) -> Language {
 /// `en` of `en-GB`, in lower case; `None` if it is no language tag.
 fn primary_subtag(tag: &str) -> Option<String> {
     let primary = tag.split(['-', '_']).next()?.trim_ascii().to_ascii_lowercase();
-    let is_tag = (2..=3).contains(&primary.len()) && primary.bytes().all(|b| b.is_ascii_lowercase());
+    let is_tag =
+        (2..=3).contains(&primary.len()) && primary.bytes().all(|b| b.is_ascii_lowercase());
     match primary.as_str() {
         // Old codes that are still written.
         "in" => Some("id".to_owned()),
@@ -214,7 +215,11 @@ mod tests {
         check("Kerajaan berkata bahawa syarikat itu boleh membuka pejabat baharu.", None, "ms");
         check("Universitas itu meningkatkan kualitas pendidikan untuk semua orang.", None, "id");
         check("Universiti itu meningkatkan kualiti pendidikan untuk semua orang.", None, "ms");
-        check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("ms-MY"), "ms");
+        check(
+            "Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.",
+            Some("ms-MY"),
+            "ms",
+        );
         check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("id"), "id");
     }
 
@@ -229,7 +234,15 @@ mod tests {
         check("42", Some("in"), "id");
         check("42", Some("nonsense"), "");
         // Icelandic is not among the languages that can be detected.
-        check("Allir menn eru bornir frjálsir og jafnir öðrum að virðingu og réttindum.", Some("is"), "is");
-        check("The page says one thing and the text says another, as often happens.", Some("de"), "en");
+        check(
+            "Allir menn eru bornir frjálsir og jafnir öðrum að virðingu og réttindum.",
+            Some("is"),
+            "is",
+        );
+        check(
+            "The page says one thing and the text says another, as often happens.",
+            Some("de"),
+            "en",
+        );
     }
 }

@@ -223,8 +223,7 @@ fn read_feed_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
     content.dropped.feed_entries = dropped;
     for entry in &mut entries {
         // The markup inside is a small page of its own.
-        let document =
-            tokens::build_tree(&entry.text, Syntax::Html, Detail::Crawl, &limits.parse);
+        let document = tokens::build_tree(&entry.text, Syntax::Html, Detail::Crawl, &limits.parse);
         entry.text = extract::extract(&document.tree, &page.url, &limits.parse).page.visible_text;
         if let Some(url) = &entry.url {
             let (url, anchor) = (url.clone(), entry.title.clone());

@@ -41,12 +41,8 @@ impl<'t> CodeCollector<'t> {
     ) {
         let src = element.attribute(&local_name!("src"));
         let (text, bytes) = self.inline(text);
-        let script = Script {
-            url: src.and_then(|src| self.base.join(src)),
-            kind: short(kind),
-            text,
-            bytes,
-        };
+        let script =
+            Script { url: src.and_then(|src| self.base.join(src)), kind: short(kind), text, bytes };
         let max = self.limits.scripts_max;
         push_bounded(&mut self.scripts, script, max, &mut self.scripts_dropped);
     }

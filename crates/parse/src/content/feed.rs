@@ -3,8 +3,8 @@
 //! Read forgivingly: a feed that is broken in the middle gives the entries before that place.
 //! Entities that a feed defines itself are never expanded.
 
-use quick_xml::{Reader, XmlVersion};
 use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::{Reader, XmlVersion};
 use telusur_model::{FeedEntry, PageUrl};
 
 use crate::ContentLimits;
@@ -112,8 +112,18 @@ impl FeedReader<'_> {
         }
         let is_wanted = matches!(
             name,
-            "title" | "description" | "summary" | "content" | "encoded" | "language" | "link"
-                | "pubDate" | "published" | "updated" | "date" | "subtitle"
+            "title"
+                | "description"
+                | "summary"
+                | "content"
+                | "encoded"
+                | "language"
+                | "link"
+                | "pubDate"
+                | "published"
+                | "updated"
+                | "date"
+                | "subtitle"
         );
         if !is_wanted {
             return;

@@ -43,8 +43,14 @@ const MODIFIED_NAMES: [&str; 7] = [
 ];
 
 /// Where pages say who wrote them.
-const AUTHOR_NAMES: [&str; 6] =
-    ["author", "article:author", "dc.creator", "dcterms.creator", "parsely-author", "citation_author"];
+const AUTHOR_NAMES: [&str; 6] = [
+    "author",
+    "article:author",
+    "dc.creator",
+    "dcterms.creator",
+    "parsely-author",
+    "citation_author",
+];
 
 /// Longest date that is kept; RFC 2822 dates with a comment are the longest that make sense.
 const DATE_BYTES_MAX: usize = 64;
@@ -159,8 +165,12 @@ impl<'t> Head<'t> {
         let Some(date) = element.attribute(&local_name!("datetime")) else { return };
         let property = element.attribute(&local_name!("itemprop")).unwrap_or_default();
         match property {
-            "datePublished" => take_ranked(&mut self.published, &PUBLISHED_NAMES, "datepublished", date),
-            "dateModified" => take_ranked(&mut self.modified, &MODIFIED_NAMES, "datemodified", date),
+            "datePublished" => {
+                take_ranked(&mut self.published, &PUBLISHED_NAMES, "datepublished", date)
+            }
+            "dateModified" => {
+                take_ranked(&mut self.modified, &MODIFIED_NAMES, "datemodified", date)
+            }
             _ if self.first_time.is_none() => {
                 self.first_time = one_line([date].into_iter(), DATE_BYTES_MAX);
             }

@@ -70,9 +70,8 @@ impl Facts {
 /// A name is a text, an object with a name, or the first of several.
 fn name_of(value: &Value) -> Option<String> {
     match value {
-        Value::String(name) => {
-            one_line([name.as_str()].into_iter(), VALUE_BYTES_MAX).filter(|name| !name.starts_with("http"))
-        }
+        Value::String(name) => one_line([name.as_str()].into_iter(), VALUE_BYTES_MAX)
+            .filter(|name| !name.starts_with("http")),
         Value::Object(person) => {
             one_line([person.get("name")?.as_str()?].into_iter(), VALUE_BYTES_MAX)
         }
@@ -91,7 +90,10 @@ mod tests {
     #[track_caller]
     fn check(json: &str, expect: [Option<&str>; 3]) {
         let facts = Facts::of(json).expect("the piece is JSON");
-        assert_eq!([facts.published, facts.modified, facts.author], expect.map(|s| s.map(str::to_owned)));
+        assert_eq!(
+            [facts.published, facts.modified, facts.author],
+            expect.map(|s| s.map(str::to_owned))
+        );
     }
 
     #[test]
@@ -102,7 +104,9 @@ mod tests {
             [Some("2024-05-01"), None, Some("Ida B.")],
         );
         check(
-            &format!(r#"{{"@graph":[{{"@type":"WebSite"}},{{"dateModified":"2024","author":[{person},1]}}]}}"#),
+            &format!(
+                r#"{{"@graph":[{{"@type":"WebSite"}},{{"dateModified":"2024","author":[{person},1]}}]}}"#
+            ),
             [None, Some("2024"), Some("Ida B.")],
         );
         check(r#"[{"author":"http://a.org/me"}]"#, [None, None, None]);

@@ -233,7 +233,9 @@ impl BlockMap {
 
     /// The block that a text node is part of.
     pub(crate) fn block_of(&self, node: NodeId) -> Option<usize> {
-        Some(self.block_of_node[node.index()]).filter(|block| *block != NO_BLOCK).map(|at| at as usize)
+        Some(self.block_of_node[node.index()])
+            .filter(|block| *block != NO_BLOCK)
+            .map(|at| at as usize)
     }
 }
 
@@ -374,7 +376,7 @@ impl<'t> Cutter<'t> {
             self.verbatim_open += 1;
         }
         let mut hints = Hints::default();
-        let mut name_hash = u64::from(name.get_hash());
+        let mut name_hash = name.get_hash();
         for attribute in [local_name!("class"), local_name!("id"), local_name!("role")] {
             let Some(value) = element.attribute(&attribute) else { continue };
             let name = self.hint_reader.of_name(value);

@@ -219,7 +219,8 @@ impl Page {
 
     fn find_beginning(&mut self, map: &BlockMap) {
         let blocks = &map.blocks;
-        self.title_likenesses = blocks.iter().map(|block| self.title_likeness(map, block)).collect();
+        self.title_likenesses =
+            blocks.iter().map(|block| self.title_likeness(map, block)).collect();
         let rank = |at: usize| {
             let heading_bonus = match blocks[at].tag {
                 BlockTag::Heading1 => 0.5,

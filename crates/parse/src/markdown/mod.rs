@@ -155,7 +155,9 @@ impl<'t> Scribe<'t> {
         if !self.last_block.is_some_and(|block| self.main.surrounds(block)) {
             return;
         }
-        let pixels = |name: &LocalName| element.attribute(name).and_then(|size: &str| size.trim().parse().ok());
+        let pixels = |name: &LocalName| {
+            element.attribute(name).and_then(|size: &str| size.trim().parse().ok())
+        };
         let is_pixel = |size: Option<u32>| size.is_some_and(|size| size <= PIXELS_MAX);
         if is_pixel(pixels(&local_name!("width"))) || is_pixel(pixels(&local_name!("height"))) {
             return;

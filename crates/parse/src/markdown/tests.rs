@@ -42,7 +42,10 @@ fn links() {
     check("<a href=x>a b</a>", "[a b](http://a.org/dir/x)");
     check("<a href='https://b.org/x(1)'>a</a>", "[a](https://b.org/x%281%29)");
     check("<a href=#top>a</a><a href=javascript:x()> b</a>", "a b");
-    check("<a href=x><h2>a</h2><p>b</p></a>", "## [a](http://a.org/dir/x)\n\n[b](http://a.org/dir/x)");
+    check(
+        "<a href=x><h2>a</h2><p>b</p></a>",
+        "## [a](http://a.org/dir/x)\n\n[b](http://a.org/dir/x)",
+    );
     check("<a href=x></a>b", "b");
 }
 
@@ -89,10 +92,7 @@ fn tables() {
 
 #[test]
 fn images() {
-    check(
-        "a<img src=i.png alt='x  [y]'>b",
-        "a![x \\[y\\]](http://a.org/dir/i.png)b",
-    );
+    check("a<img src=i.png alt='x  [y]'>b", "a![x \\[y\\]](http://a.org/dir/i.png)b");
     check("a<p><img data-src=i.png src='data:x'><p>b", "a\n\n![](http://a.org/dir/i.png)\n\nb");
     check("a<p><img src=i.png width=1 height=1><p>b", "a\n\nb");
     check("<img src=logo.png><p>a", "a");

@@ -16,7 +16,10 @@ pub(super) enum Inline<'t> {
     Emphasis,
     Code,
     /// A link, resolved when it is written.
-    Link { href: &'t str, base: Base<'t> },
+    Link {
+        href: &'t str,
+        base: Base<'t>,
+    },
 }
 
 pub(super) struct Writer<'t> {
@@ -38,9 +41,14 @@ pub(super) struct Writer<'t> {
 /// What the lines of a block begin with, from the outside in.
 enum Nesting {
     Quote,
-    List { next_number: Option<u64> },
+    List {
+        next_number: Option<u64>,
+    },
     /// The mark of an item, and whether it is written already.
-    Item { mark: String, is_written: bool },
+    Item {
+        mark: String,
+        is_written: bool,
+    },
 }
 
 struct OpenInline<'t> {

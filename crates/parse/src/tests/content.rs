@@ -57,7 +57,8 @@ fn facts_about_the_page() {
 
 #[test]
 fn dates_and_authors_in_the_text() {
-    let content = read("<p>By <a rel=author href=/ida>Ida</a>, <time datetime=2024-05-02>May</time>");
+    let content =
+        read("<p>By <a rel=author href=/ida>Ida</a>, <time datetime=2024-05-02>May</time>");
     assert_eq!(content.author.as_deref(), Some("Ida"));
     assert_eq!(content.published.as_deref(), Some("2024-05-02"));
     let content = read("<time datetime=2020>x</time><time itemprop=datePublished datetime=2021>y");
@@ -83,7 +84,9 @@ fn json_ld() {
 #[test]
 fn an_article_that_only_a_script_would_show() {
     let body = "The bridge was closed for a year. ".repeat(9);
-    let page = format!("<p>Loading<script type=application/ld+json>{{\"articleBody\":\"{body}\"}}</script>");
+    let page = format!(
+        "<p>Loading<script type=application/ld+json>{{\"articleBody\":\"{body}\"}}</script>"
+    );
     assert_eq!(read(&page).text, body.trim());
     assert_eq!(read(&page).visible_text, "Loading");
 }
@@ -153,16 +156,13 @@ fn tables() {
     check_tables("<table><tr><th>a<th>b<tr><td>c<td>d</table>", &["#a #b", "c d"]);
     check_tables("<table><caption> t </caption><tr><td>a</table>", &["[t]", "a"]);
     check_tables("<table><tr><td colspan=2>a<td>b<tr><td>c</table>", &["a =a b", "c"]);
-    check_tables("<table><tr><td rowspan=2>a<td>b<tr><td>c<tr><td>d</table>", &["a b", "=a c", "d"]);
+    check_tables(
+        "<table><tr><td rowspan=2>a<td>b<tr><td>c<tr><td>d</table>",
+        &["a b", "=a c", "d"],
+    );
     check_tables("<table><tr><td>a<td rowspan=9>b<tr><td>c</table>", &["a b", "c =b"]);
-    check_tables(
-        "<table><tr><td rowspan=3>a</tbody><tbody><tr><td>b</table>",
-        &["a", "b"],
-    );
-    check_tables(
-        "<table><tr><td>a<table><tr><td>b</table>c<td>d</table>",
-        &["b", "a c d"],
-    );
+    check_tables("<table><tr><td rowspan=3>a</tbody><tbody><tr><td>b</table>", &["a", "b"]);
+    check_tables("<table><tr><td>a<table><tr><td>b</table>c<td>d</table>", &["b", "a c d"]);
     check_tables("<table></table><table><tr></table>", &[]);
     check_tables("<table><tr><td colspan=x rowspan=-1>a</table>", &["a"]);
 }
@@ -278,7 +278,8 @@ fn feeds() {
         <language>en</language><item><title>One</title><link>/1</link><pubDate>Mon</pubDate>\
         <description><![CDATA[<p>Text of <b>one</b></p>]]></description></item>\
         <item><title>Two&nbsp;&#33;</title><guid>x</guid></item></channel></rss>";
-    let content = read_page(&raw_page("application/rss+xml", rss.as_bytes()), &ContentLimits::default());
+    let content =
+        read_page(&raw_page("application/rss+xml", rss.as_bytes()), &ContentLimits::default());
     assert_eq!(content.title.as_deref(), Some("News & more"));
     assert_eq!(content.language_declared.as_deref(), Some("en"));
     let entries = content.feed_entries.iter().map(|entry| {
@@ -303,7 +304,8 @@ fn feeds() {
 
 #[test]
 fn plain_text_and_the_rest() {
-    let content = read_page(&raw_page("text/plain", b"Some words.\r\nMore."), &ContentLimits::default());
+    let content =
+        read_page(&raw_page("text/plain", b"Some words.\r\nMore."), &ContentLimits::default());
     assert_eq!(content.text, "Some words.\nMore.");
     assert_eq!(content.visible_text, content.text);
     let content = read_page(&raw_page("application/pdf", b"%PDF-1.4"), &ContentLimits::default());

@@ -13,7 +13,11 @@ fn check_survives(hostile: &str) -> ParsedPage {
     let page = parse_html(&format!("{hostile}<a href=/behind>behind</a> the end"));
     let last = page.links.last().expect("the link behind is found");
     assert_eq!(last.url.as_str(), "http://a.org/behind");
-    assert!(page.visible_text.ends_with("the end"), "{}", &page.visible_text[page.visible_text.len().saturating_sub(99)..]);
+    assert!(
+        page.visible_text.ends_with("the end"),
+        "{}",
+        &page.visible_text[page.visible_text.len().saturating_sub(99)..]
+    );
     page
 }
 
@@ -81,7 +85,10 @@ fn a_script_ends_though_one_like_it_was_left_out() {
 fn repairs_may_run_out_at_raw_text() {
     let limits = ParseLimits { repairs_max: 2, ..ParseLimits::default() };
     let page = parse(&raw_page("text/html", b"<p><b><i><u><p><xmp><p>a  b</xmp>c  d"), &limits);
-    assert_eq!((page.visible_text.as_str(), page.warnings), ("<p>a  b\nc d", vec![Warning::TooDeep]));
+    assert_eq!(
+        (page.visible_text.as_str(), page.warnings),
+        ("<p>a  b\nc d", vec![Warning::TooDeep])
+    );
 }
 
 #[test]

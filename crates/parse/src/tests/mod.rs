@@ -3,6 +3,7 @@
 mod content;
 mod hostile;
 mod links;
+mod main_content;
 mod page;
 mod tree;
 mod visible_text;

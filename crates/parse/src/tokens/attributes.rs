@@ -209,8 +209,13 @@ fn attributes_for_everything(element: &LocalName) -> &'static [LocalName] {
         local_name!("title"),
         local_name!("xlink:href"),
     ];
-    static META: [LocalName; 5] =
-        [NAME, local_name!("content"), local_name!("http-equiv"), local_name!("property"), ITEMPROP];
+    static META: [LocalName; 5] = [
+        NAME,
+        local_name!("content"),
+        local_name!("http-equiv"),
+        local_name!("property"),
+        ITEMPROP,
+    ];
     static SCRIPT: [LocalName; 2] = [SRC, TYPE];
     // The last two are no names of the standard, so that they are made when first needed.
     static IMAGE: LazyLock<[LocalName; 8]> = LazyLock::new(|| {
@@ -238,8 +243,14 @@ fn attributes_for_everything(element: &LocalName) -> &'static [LocalName] {
     ];
     static FORM: [LocalName; 8] =
         [local_name!("action"), local_name!("method"), NAME, CLASS, ID, ROLE, HIDDEN, STYLE];
-    static FIELD: [LocalName; 6] =
-        [TYPE, NAME, local_name!("value"), local_name!("placeholder"), CLASS, local_name!("required")];
+    static FIELD: [LocalName; 6] = [
+        TYPE,
+        NAME,
+        local_name!("value"),
+        local_name!("placeholder"),
+        CLASS,
+        local_name!("required"),
+    ];
     static TIME: [LocalName; 3] = [local_name!("datetime"), CLASS, ITEMPROP];
     static LIST: [LocalName; 8] =
         [local_name!("start"), CLASS, ID, ROLE, HIDDEN, ARIA_HIDDEN, STYLE, ITEMPROP];
