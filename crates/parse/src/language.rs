@@ -13,6 +13,23 @@ const SAMPLE_BYTES_MIN: usize = 20;
 /// Below this confidence the page knows better than the detector.
 const CONFIDENCE_MIN: f64 = 0.5;
 
+/// The words that a text in a language cannot do without. Of the page's own language they make up a
+/// fifth of all words, of others hardly any; this is much cheaper to see than trigrams.
+#[rustfmt::skip]
+const FREQUENT_WORDS: [(&str, [&str; 12]); 8] = [
+    ("en", ["the", "of", "and", "to", "is", "that", "for", "with", "this", "you", "are", "it"]),
+    ("de", ["der", "die", "und", "das", "ist", "nicht", "mit", "den", "von", "zu", "ein", "auf"]),
+    ("fr", ["les", "des", "est", "et", "dans", "une", "pour", "du", "qui", "sur", "pas", "le"]),
+    ("es", ["el", "los", "las", "una", "por", "con", "del", "y", "es", "su", "para", "como"]),
+    ("pt", ["não", "uma", "com", "os", "do", "da", "em", "um", "dos", "ao", "mais", "você"]),
+    ("it", ["il", "di", "che", "della", "per", "una", "sono", "con", "gli", "del", "è", "nel"]),
+    ("nl", ["het", "een", "van", "niet", "dat", "zijn", "voor", "met", "op", "aan", "ook", "er"]),
+    ("id", ["yang", "dan", "di", "dengan", "untuk", "ini", "dari", "tidak", "itu", "pada", "akan", "ke"]),
+];
+/// Words that make a sample, and the share of frequent ones, one in so many, that settles it.
+const SAMPLE_WORDS_MIN: usize = 40;
+const FREQUENT_ONE_IN: usize = 7;
+
 /// Words that are much more common in Indonesian than in Malay, and the other way round, each list in
 /// the order of the alphabet. Grammar and most words are the same, but spelling and loans (from
 /// Dutch here, from English there) differ.
@@ -59,6 +76,9 @@ pub(crate) struct Language {
 pub(crate) fn language_of(text: &str, declared: Option<&str>) -> Language {
     let declared = declared.and_then(primary_subtag);
     let sample = cut(text, SAMPLE_BYTES);
+    if let Some(confirmed) = declared.as_deref().and_then(|code| confirmed(sample, code)) {
+        return Language { detected: Some(confirmed), decided: Some(confirmed.to_owned()) };
+    }
     let info = if sample.len() < SAMPLE_BYTES_MIN { None } else { whatlang::detect(sample) };
     let Some(info) = info else { return Language { detected: None, decided: declared } };
     let detected = match info.lang() {
@@ -73,6 +93,20 @@ pub(crate) fn language_of(text: &str, declared: Option<&str>) -> Language {
     };
     let decided = if page_knows_better { declared } else { Some(detected.to_owned()) };
     Language { detected: Some(detected), decided }
+}
+
+/// The declared language if a look at the text's most frequent words confirms it.
+fn confirmed(sample: &str, declared: &str) -> Option<&'static str> {
+    let (code, frequent) = FREQUENT_WORDS.iter().find(|(code, _)| *code == declared)?;
+    let (mut words, mut found) = (0, 0);
+    for word in sample.split(|letter: char| !letter.is_alphanumeric()) {
+        words += usize::from(!word.is_empty());
+        found += usize::from(frequent.contains(&word));
+    }
+    if words < SAMPLE_WORDS_MIN || found * FREQUENT_ONE_IN < words {
+        return None;
+    }
+    Some(if *code == "id" && is_malay(sample, Some(declared)) { "ms" } else { code })
 }
 
 /// `en` of `en-GB`, in lower case; `None` if it is no language tag.
@@ -221,6 +255,17 @@ mod tests {
             "ms",
         );
         check("Semua orang dilahirkan merdeka dan mempunyai martabat yang sama.", Some("id"), "id");
+    }
+
+    #[test]
+    fn what_the_page_declares_is_confirmed_by_its_frequent_words() {
+        let english = "It is the end of the day and you are on the way to the sea. ".repeat(5);
+        assert_eq!(confirmed(&english, "en"), Some("en"));
+        assert_eq!(confirmed(&english, "de"), None);
+        assert_eq!(confirmed("the end", "en"), None);
+        let malay = "Kerajaan berkata bahawa syarikat itu boleh membuka pejabat ini dengan dan \
+                     untuk yang di pada dari. ";
+        assert_eq!(confirmed(&malay.repeat(4), "id"), Some("ms"));
     }
 
     #[test]

@@ -108,7 +108,9 @@ fn read_html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> PageCont
 
     let main = MainContent::of(tree, &signs, limits.parse.text_bytes_max);
     content.text = main.text();
-    let markdown = markdown::write_markdown(tree, &main, base, limits.markdown_bytes_max);
+    let has_tables = !content.tables.is_empty();
+    let markdown =
+        markdown::write_markdown(tree, &main, base, has_tables, limits.markdown_bytes_max);
     content.markdown = markdown.text;
     if markdown.truncated && !content.warnings.contains(&Warning::TooMuchText) {
         content.warnings.push(Warning::TooMuchText);

@@ -1,8 +1,7 @@
 //! From probabilities to a choice: the blocks that are main content, each text once.
 
-use std::collections::HashSet;
-
 use crate::main_content::blocks::{BlockMap, mix};
+use crate::main_content::quick_hash::QuickSet;
 
 /// Words of a run that is looked for in what was said before.
 const RUN_WORDS: usize = 4;
@@ -45,7 +44,7 @@ pub(super) fn choose(map: &BlockMap, probabilities: &[f32]) -> Vec<bool> {
 /// Takes back blocks that say what others before them said already: pages hold the same text for
 /// large and for small screens, for the list and for the window that opens above it.
 pub(super) fn drop_repeated(map: &BlockMap, chosen: &mut [bool]) {
-    let mut said: HashSet<u64> = HashSet::new();
+    let mut said: QuickSet<u64> = QuickSet::default();
     let mut runs = Vec::new();
     for (block, chosen) in map.blocks.iter().zip(chosen) {
         if !*chosen || (block.counts.words as usize) < REPEATED_WORDS_MIN {

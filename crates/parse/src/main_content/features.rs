@@ -1,10 +1,11 @@
 //! Numbers that describe each block of a page: the block itself, where it stands, what is around
 //! it, what looks like it, and what kind of page it is on. The model reads nothing else.
 
-use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
 
 use crate::main_content::blocks::{Block, BlockMap, BlockTag, Container, mix, place};
 use crate::main_content::hints::{Hints, MARKUP_GROUPS, TEXT_GROUPS};
+use crate::main_content::quick_hash::{QuickMap, QuickSet};
 use crate::main_content::second_look;
 use crate::main_content::signs::PageSigns;
 
@@ -38,7 +39,8 @@ impl Features {
 /// Describes every block.
 pub(super) fn features(map: &BlockMap, signs: &PageSigns<'_>) -> Features {
     let page = Page::of(map, signs);
-    let mut values = Vec::with_capacity(map.blocks.len() * 224);
+    let of_page = page.numbers(map, signs);
+    let mut values = Vec::with_capacity(map.blocks.len() * 288);
     for at in 0..map.blocks.len() {
         let mut row = Row { map, page: &page, at, values: &mut values };
         row.block();
@@ -48,7 +50,7 @@ pub(super) fn features(map: &BlockMap, signs: &PageSigns<'_>) -> Features {
         row.beginning();
         row.likeness();
         row.neighbours();
-        row.page(signs);
+        values.extend_from_slice(&of_page);
         values.extend([0.0; second_look::WIDTH]);
     }
     let width = values.len().checked_div(map.blocks.len()).unwrap_or_default();
@@ -69,16 +71,26 @@ impl Group {
     fn link_density(&self) -> f32 {
         ratio(self.link_bytes, self.bytes)
     }
+
+    fn numbers(&self, total: &Container) -> [f32; 5] {
+        [
+            log(self.count),
+            ratio(self.words, total.words),
+            self.link_density(),
+            log(self.words.checked_div(self.count).unwrap_or_default()),
+            ratio(self.prose_words, self.words),
+        ]
+    }
 }
 
 /// What is the same for all blocks of a page, or follows from all of them.
 struct Page {
     total: Container,
     /// By the signatures of the innermost containers of a block.
-    blocks_alike: HashMap<u64, Group>,
-    containers_alike: HashMap<u64, Group>,
-    same_text: HashMap<u64, u32>,
-    title_words: HashSet<u64>,
+    blocks_alike: QuickMap<u64, Group>,
+    containers_alike: QuickMap<u64, Group>,
+    same_text: QuickMap<u64, u32>,
+    title_words: QuickSet<u64>,
     title_likenesses: Vec<f32>,
     /// The heading that repeats the title, and the first paragraph behind it.
     title_block: Option<usize>,
@@ -92,7 +104,7 @@ struct Page {
     place_shares: [f32; place::COUNT],
     articles: u32,
     /// For containers in an article: the article's ordinal from 1, and its words.
-    article_of: HashMap<u32, (u32, u32)>,
+    article_of: QuickMap<u32, (u32, u32)>,
     currency_share: f32,
     repeated: Group,
 }
@@ -120,9 +132,9 @@ impl Page {
     fn of(map: &BlockMap, signs: &PageSigns<'_>) -> Self {
         let total = map.containers[0].clone();
         let mut page = Self {
-            blocks_alike: HashMap::new(),
-            containers_alike: HashMap::new(),
-            same_text: HashMap::new(),
+            blocks_alike: QuickMap::default(),
+            containers_alike: QuickMap::default(),
+            same_text: QuickMap::default(),
             title_words: signs.title.map(|title| word_hashes(title).collect()).unwrap_or_default(),
             title_likenesses: Vec::new(),
             title_block: None,
@@ -133,7 +145,7 @@ impl Page {
             tag_shares: [0.0; 16],
             place_shares: [0.0; place::COUNT],
             articles: 0,
-            article_of: HashMap::new(),
+            article_of: QuickMap::default(),
             currency_share: 0.0,
             repeated: Group::default(),
             total,
@@ -249,6 +261,38 @@ impl Page {
         words.dedup();
         let shared = words.iter().filter(|word| title.contains(word)).count();
         2.0 * shared as f32 / (words.len() + title.len()).max(1) as f32
+    }
+
+    /// What describes the page as a whole, the same for all blocks.
+    fn numbers(&self, map: &BlockMap, signs: &PageSigns<'_>) -> Vec<f32> {
+        let total = &self.total;
+        let mut values = vec![
+            log(total.words),
+            ratio(total.link_bytes, total.bytes),
+            ratio(total.prose_words, total.words),
+            log(total.blocks),
+            log(total.headings),
+            log(total.images),
+            log(map.inputs),
+            log(self.articles),
+            self.currency_share,
+        ];
+        let tags = [BlockTag::Paragraph, BlockTag::Preformatted, BlockTag::Item, BlockTag::Cell];
+        values.extend(tags.map(|tag| self.tag_shares[tag as usize]));
+        let places =
+            [place::NAV, place::MAIN, place::ARTICLE, place::TABLE, place::LIST, place::NOSCRIPT];
+        values.extend(places.map(|place| self.place_shares[place.trailing_zeros() as usize]));
+        values.extend(self.repeated.numbers(total));
+        // What the page calls itself: forum, article, product, list, documentation.
+        for hints in [map.body_hints, signs.path_hints] {
+            values.extend([9, 14, 15, 19, 23].map(|group| flag(hints.has(group))));
+        }
+        let has_kind = |kind: usize| (signs.schema_kinds >> kind & 1) as f32;
+        values.extend((0..PageSigns::SCHEMA_KINDS).map(has_kind));
+        values.push(signs.path_depth as f32);
+        values.push(flag(signs.path_has_date));
+        values.push(log(signs.path_words));
+        values
     }
 
     /// Sums over the blocks from `start` to `end`.
@@ -428,7 +472,7 @@ impl<'a> Row<'a> {
         let block = self.current();
         let page = self.page;
         let alike = page.blocks_alike[&likeness(self.map, block)];
-        self.push_group(alike);
+        self.push_all(alike.numbers(&page.total));
         let group_of = |container: &Container| page.containers_alike.get(&container.signature);
         let mut repeated = (Group::default(), 0);
         for (level, container) in self.levels(block.container).enumerate() {
@@ -439,18 +483,8 @@ impl<'a> Row<'a> {
                 }
             }
         }
-        self.push_group(repeated.0);
+        self.push_all(repeated.0.numbers(&page.total));
         self.push(repeated.1 as f32);
-    }
-
-    fn push_group(&mut self, group: Group) {
-        self.push_all([
-            log(group.count),
-            ratio(group.words, self.page.total.words),
-            group.link_density(),
-            log(group.words.checked_div(group.count).unwrap_or_default()),
-            ratio(group.prose_words, group.words),
-        ]);
     }
 
     fn neighbours(&mut self) {
@@ -483,35 +517,6 @@ impl<'a> Row<'a> {
             ]);
         }
     }
-
-    fn page(&mut self, signs: &PageSigns<'_>) {
-        let page = self.page;
-        let total = &page.total;
-        self.push_all([
-            log(total.words),
-            ratio(total.link_bytes, total.bytes),
-            ratio(total.prose_words, total.words),
-            log(total.blocks),
-            log(total.headings),
-            log(total.images),
-            log(self.map.inputs),
-            log(page.articles),
-            page.currency_share,
-        ]);
-        let alike = [BlockTag::Paragraph, BlockTag::Preformatted, BlockTag::Item, BlockTag::Cell];
-        self.values.extend(alike.map(|tag| page.tag_shares[tag as usize]));
-        let places =
-            [place::NAV, place::MAIN, place::ARTICLE, place::TABLE, place::LIST, place::NOSCRIPT];
-        let share_of = |place: u32| page.place_shares[place.trailing_zeros() as usize];
-        self.values.extend(places.map(share_of));
-        self.push_group(page.repeated);
-        // What the page calls itself: forum, article, product, list, documentation.
-        for hints in [self.map.body_hints, signs.path_hints] {
-            self.values.extend([9, 14, 15, 19, 23].map(|group| flag(hints.has(group))));
-        }
-        self.push_bits(signs.schema_kinds, PageSigns::SCHEMA_KINDS);
-        self.push_all([signs.path_depth as f32, flag(signs.path_has_date), log(signs.path_words)]);
-    }
 }
 
 /// The words of a text, in lower case, as hashes.
@@ -523,8 +528,11 @@ fn word_hashes(text: &str) -> impl Iterator<Item = u64> {
     })
 }
 
+/// The logarithm of one more than a count. Most counts are small, and their logarithms are kept.
 fn log(count: u32) -> f32 {
-    (count as f32).ln_1p()
+    static LOGS: LazyLock<[f32; 1024]> =
+        LazyLock::new(|| std::array::from_fn(|count| (count as f32).ln_1p()));
+    LOGS.get(count as usize).copied().unwrap_or_else(|| (count as f32).ln_1p())
 }
 
 fn ratio(part: u32, whole: u32) -> f32 {

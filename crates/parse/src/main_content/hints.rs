@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use crate::main_content::quick_hash::QuickMap;
+
 /// A set of word groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Hints(pub u32);
@@ -87,8 +89,8 @@ pub(crate) struct Name {
     pub hash: u64,
 }
 
-static MARKUP_WORDS: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| index(&MARKUP_GROUPS));
-static TEXT_WORDS: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| index(&TEXT_GROUPS));
+static MARKUP_WORDS: LazyLock<QuickMap<&str, u32>> = LazyLock::new(|| index(&MARKUP_GROUPS));
+static TEXT_WORDS: LazyLock<QuickMap<&str, u32>> = LazyLock::new(|| index(&TEXT_GROUPS));
 
 impl<'t> HintReader<'t> {
     /// Reads the value of a `class`, `id` or `role`.
@@ -105,8 +107,8 @@ pub(crate) fn hints_of_text(text: &str) -> Hints {
     words_in(text, &TEXT_WORDS)
 }
 
-fn index(groups: &'static [&'static [&'static str]]) -> HashMap<&'static str, u32> {
-    let mut words = HashMap::new();
+fn index(groups: &'static [&'static [&'static str]]) -> QuickMap<&'static str, u32> {
+    let mut words = QuickMap::default();
     for (bit, group) in groups.iter().enumerate() {
         for word in *group {
             *words.entry(*word).or_default() |= 1 << bit;
@@ -116,7 +118,7 @@ fn index(groups: &'static [&'static [&'static str]]) -> HashMap<&'static str, u3
 }
 
 /// Takes `postBody-header2` apart into `post`, `body` and `header`.
-fn words_in(name: &str, words: &HashMap<&'static str, u32>) -> Hints {
+fn words_in(name: &str, words: &QuickMap<&'static str, u32>) -> Hints {
     let mut hints = 0;
     let mut word = [0u8; WORD_BYTES_MAX];
     let mut length = 0;

@@ -12,6 +12,7 @@ mod choice;
 mod features;
 mod forest;
 mod hints;
+mod quick_hash;
 mod second_look;
 mod signs;
 mod weights;
@@ -20,6 +21,10 @@ pub(crate) use self::signs::PageSigns;
 
 use self::blocks::{BlockMap, BlockTag};
 use crate::tree::{NodeId, Tree};
+
+/// Blocks that the first look gives less than this are not looked at again: in two of three cases it
+/// would only cost, and no page of those measured came out differently.
+const HOPELESS_BELOW: f32 = 0.02;
 
 /// The main content of a page.
 pub(crate) struct MainContent {
@@ -32,13 +37,16 @@ impl MainContent {
     pub(crate) fn of(tree: &Tree, signs: &PageSigns<'_>, text_bytes_max: usize) -> Self {
         let map = BlockMap::of(tree, text_bytes_max);
         let mut features = features::features(&map, signs);
-        let look = |forest: &forest::Forest, features: &features::Features| -> Vec<f32> {
-            (0..map.blocks.len()).map(|at| forest.probability(features.row(at))).collect()
-        };
-        let first = look(&weights::FIRST_LOOK, &features);
-        second_look::fill(&map, &first, &mut features);
-        let second = look(&weights::SECOND_LOOK, &features);
-        let mut chosen = choice::choose(&map, &second);
+        let mut probabilities: Vec<f32> = (0..map.blocks.len())
+            .map(|at| weights::FIRST_LOOK.probability(features.row(at)))
+            .collect();
+        second_look::fill(&map, &probabilities, &mut features);
+        for (at, probability) in probabilities.iter_mut().enumerate() {
+            if *probability >= HOPELESS_BELOW {
+                *probability = weights::SECOND_LOOK.probability(features.row(at));
+            }
+        }
+        let mut chosen = choice::choose(&map, &probabilities);
         choice::drop_repeated(&map, &mut chosen);
         Self { map, chosen }
     }

@@ -1,10 +1,9 @@
 //! What the first look at a page thinks of the blocks around a block. A paragraph among menus is
 //! more likely an advertisement, a short line among paragraphs more likely a part of the text.
 
-use std::collections::HashMap;
-
 use crate::main_content::blocks::BlockMap;
 use crate::main_content::features::{Features, LEVELS, likeness};
+use crate::main_content::quick_hash::QuickMap;
 
 /// How many numbers each block gets.
 pub(super) const WIDTH: usize = 17 + LEVELS;
@@ -100,8 +99,8 @@ fn sum_containers(map: &BlockMap, sums: &[Sum]) -> Vec<Sum> {
     of_containers
 }
 
-fn sum_likeness(map: &BlockMap, sums: &[Sum]) -> HashMap<u64, Sum> {
-    let mut of_likeness: HashMap<u64, Sum> = HashMap::new();
+fn sum_likeness(map: &BlockMap, sums: &[Sum]) -> QuickMap<u64, Sum> {
+    let mut of_likeness: QuickMap<u64, Sum> = QuickMap::default();
     for (block, sum) in map.blocks.iter().zip(sums) {
         of_likeness.entry(likeness(map, block)).or_default().add(*sum);
     }

@@ -9,6 +9,7 @@ use crate::content::heading_level;
 use crate::tree::{NodeId, NodeRef, Step, Tree};
 
 /// The layout tables of a page.
+#[derive(Default)]
 pub(super) struct LayoutTables(HashSet<usize>);
 
 impl LayoutTables {

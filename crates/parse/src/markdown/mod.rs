@@ -41,9 +41,10 @@ pub(crate) fn write_markdown(
     tree: &Tree,
     main: &MainContent,
     base: Base<'_>,
+    has_tables: bool,
     bytes_max: usize,
 ) -> Markdown {
-    let layout = LayoutTables::of(tree);
+    let layout = if has_tables { LayoutTables::of(tree) } else { LayoutTables::default() };
     let mut scribe =
         Scribe { tree, main, base, layout, writer: Writer::new(bytes_max), last_block: None };
     let mut walk = tree.walk();

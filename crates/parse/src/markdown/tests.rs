@@ -13,7 +13,7 @@ fn markdown(html: &str, bytes_max: usize) -> String {
     let tree = build_tree(html, Syntax::Html, Detail::Everything, &ParseLimits::default()).tree;
     let main = MainContent::all_of(&tree, ContentLimits::default().parse.text_bytes_max);
     let base = Base { page: &page.url, base: &page.url };
-    write_markdown(&tree, &main, base, bytes_max).text
+    write_markdown(&tree, &main, base, true, bytes_max).text
 }
 
 #[track_caller]

@@ -483,6 +483,9 @@ fn begins_like_a_mark(word: &str) -> bool {
 
 /// Words with the letters that Markdown would take for marks made harmless.
 fn escape(word: &str, in_cell: bool, out: &mut String) {
+    if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80) {
+        return out.push_str(word);
+    }
     for letter in word.chars() {
         let is_mark = matches!(letter, '\\' | '`' | '*' | '[' | ']' | '<');
         if is_mark || (letter == '|' && in_cell) || (letter == '_' && !is_inside_word(word)) {
