@@ -6,12 +6,10 @@ use std::sync::LazyLock;
 use crate::main_content::blocks::{Block, BlockMap, BlockTag, Container, mix, place};
 use crate::main_content::hints::{Hints, MARKUP_GROUPS, TEXT_GROUPS};
 use crate::main_content::quick_hash::{QuickMap, QuickSet};
-use crate::main_content::second_look;
 use crate::main_content::signs::PageSigns;
 
-/// Levels of containers around a block that are looked at, and of those the ones described.
-pub(super) const LEVELS: usize = 5;
-const DESCRIBED_LEVELS: usize = 4;
+/// Levels of containers around a block that are described.
+const LEVELS: usize = 4;
 
 /// Blocks with more words are never compared with the title.
 const TITLE_WORDS_MAX: u32 = 25;
@@ -19,20 +17,16 @@ const TITLE_WORDS_MAX: u32 = 25;
 /// Elements of one kind that make a repetition.
 const REPEATED_MIN: u32 = 3;
 
-/// The numbers of all blocks, one row after the other, each with room for the second look.
+/// The numbers of all blocks, one row after the other.
 pub(super) struct Features {
     values: Vec<f32>,
     width: usize,
 }
 
 impl Features {
-    pub(super) fn row(&self, at: usize) -> &[f32] {
-        &self.values[at * self.width..][..self.width]
-    }
-
-    pub(super) fn second_look_mut(&mut self, at: usize) -> &mut [f32] {
-        let end = (at + 1) * self.width;
-        &mut self.values[end - second_look::WIDTH..end]
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        // A page without blocks has no rows, and a width of nothing cannot be cut by.
+        self.values.chunks_exact(self.width.max(1))
     }
 }
 
@@ -40,7 +34,7 @@ impl Features {
 pub(super) fn features(map: &BlockMap, signs: &PageSigns<'_>) -> Features {
     let page = Page::of(map, signs);
     let of_page = page.numbers(map, signs);
-    let mut values = Vec::with_capacity(map.blocks.len() * 288);
+    let mut values = Vec::with_capacity(map.blocks.len() * 256);
     for at in 0..map.blocks.len() {
         let mut row = Row { map, page: &page, at, values: &mut values };
         row.block();
@@ -51,7 +45,6 @@ pub(super) fn features(map: &BlockMap, signs: &PageSigns<'_>) -> Features {
         row.likeness();
         row.neighbours();
         values.extend_from_slice(&of_page);
-        values.extend([0.0; second_look::WIDTH]);
     }
     let width = values.len().checked_div(map.blocks.len()).unwrap_or_default();
     Features { values, width }
@@ -309,7 +302,7 @@ impl Page {
 }
 
 /// The same for blocks that stand in the same kind of containers.
-pub(super) fn likeness(map: &BlockMap, block: &Block) -> u64 {
+fn likeness(map: &BlockMap, block: &Block) -> u64 {
     let container = map.container_of(block);
     let parent = &map.containers[container.parent as usize];
     mix(container.signature, parent.signature)
@@ -413,7 +406,7 @@ impl<'a> Row<'a> {
         let block = self.current();
         let (words, at) = (block.counts.words, block.container);
         let levels = self.map.levels::<LEVELS>(block);
-        for level in &levels[..DESCRIBED_LEVELS] {
+        for level in &levels {
             let container = &self.map.containers[*level as usize];
             self.values.extend([
                 log(container.words),

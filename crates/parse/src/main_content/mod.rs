@@ -2,10 +2,9 @@
 //! everything else that stands around it.
 //!
 //! The page is cut into `blocks`; `features` describes each by numbers; a model (`forest`, with its
-//! `weights`) gives each the probability of being main content, and gives it again in a
-//! `second_look` that knows what the first one thought of its surroundings; `choice` takes the
-//! blocks that make the best answer. There is no rule for any single site or kind of page: what
-//! kind of page it is, is among the numbers.
+//! `weights`) gives each the probability of being main content; `choice` takes the blocks that make
+//! the best answer. There is no rule for any single site or kind of page: what kind of page it is,
+//! is among the numbers.
 
 mod blocks;
 mod choice;
@@ -13,7 +12,6 @@ mod features;
 mod forest;
 mod hints;
 mod quick_hash;
-mod second_look;
 mod signs;
 mod weights;
 
@@ -21,10 +19,6 @@ pub(crate) use self::signs::PageSigns;
 
 use self::blocks::{BlockMap, BlockTag};
 use crate::tree::{NodeId, Tree};
-
-/// Blocks that the first look gives less than this are not looked at again: in two of three cases it
-/// would only cost, and no page of those measured came out differently.
-const HOPELESS_BELOW: f32 = 0.02;
 
 /// The main content of a page.
 pub(crate) struct MainContent {
@@ -36,16 +30,9 @@ impl MainContent {
     /// Finds the main content.
     pub(crate) fn of(tree: &Tree, signs: &PageSigns<'_>, text_bytes_max: usize) -> Self {
         let map = BlockMap::of(tree, text_bytes_max);
-        let mut features = features::features(&map, signs);
-        let mut probabilities: Vec<f32> = (0..map.blocks.len())
-            .map(|at| weights::FIRST_LOOK.probability(features.row(at)))
-            .collect();
-        second_look::fill(&map, &probabilities, &mut features);
-        for (at, probability) in probabilities.iter_mut().enumerate() {
-            if *probability >= HOPELESS_BELOW {
-                *probability = weights::SECOND_LOOK.probability(features.row(at));
-            }
-        }
+        let features = features::features(&map, signs);
+        let probabilities: Vec<f32> =
+            features.rows().map(|row| weights::MAIN_CONTENT.probability(row)).collect();
         let mut chosen = choice::choose(&map, &probabilities);
         choice::drop_repeated(&map, &mut chosen);
         Self { map, chosen }
