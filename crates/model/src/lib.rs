@@ -5,6 +5,7 @@
 //! [`Visit`]; a visit brings a [`RawPage`], which parses to a [`ParsedPage`], of which a
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
+mod content;
 mod crawl;
 mod fetch_rules;
 mod fetched;
@@ -22,6 +23,10 @@ mod url_key;
 mod url_shape;
 mod visit;
 
+pub use crate::content::{
+    Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,
+    ListItem, MetaProperty, PageContent, Script, Style, Table,
+};
 pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, PauseReason,
     Politeness, RobotsRules, Seeds, SitemapRules,

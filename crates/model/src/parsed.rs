@@ -32,7 +32,7 @@ pub struct ParsedPage {
     /// Links that are no valid URL.
     pub links_bad: u32,
     /// The visible text of `<article>`, else of `<body>`.
-    pub text: String,
+    pub visible_text: String,
     /// What went wrong on the way.
     pub warnings: Vec<Warning>,
 }
@@ -48,6 +48,8 @@ pub struct Link {
     pub kind: LinkKind,
     /// Whether it carries `rel=nofollow`.
     pub nofollow: bool,
+    /// `rel` as written, cut at 64 bytes.
+    pub rel: String,
 }
 
 /// The elements that lead to other pages.

@@ -1,7 +1,12 @@
-//! What parsing costs: microseconds per page, held against html5ever alone.
+//! What parsing costs, held against html5ever alone.
 //!
 //! `cargo run --release -p telusur-parse --example parse_cost` measures a page of 20 KB with 50
-//! links. With a directory behind, it measures every file in it, and names the slowest.
+//! links, in microseconds. With a directory behind, it measures every file in it, and names the
+//! slowest. Instructions are counted by valgrind, which sees only what one run does:
+//!
+//!     valgrind --tool=callgrind parse_cost --only crawl|whole|bare DIRECTORY
+//!
+//! The goal is that `whole` costs at most 1.5 times what `bare` does (subtract `--only nothing`).
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -14,15 +19,18 @@ use html5ever::interface::{Attribute, ElementFlags, NodeOrText, QuirksMode, Tree
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{ExpandedName, QualName, parse_document};
 use telusur_model::{PageUrl, RawPage};
-use telusur_parse::{ParseLimits, parse};
+use telusur_parse::{ContentLimits, ParseLimits, parse, read_page};
 
 /// Runs of the one page; the fastest counts, since nothing but noise makes a run slower.
 const RUNS: usize = 2_000;
 
 fn main() {
-    match std::env::args_os().nth(1) {
-        None => measure_typical_page(),
-        Some(directory) => measure_directory(Path::new(&directory)),
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => measure_typical_page(),
+        [directory] => measure_directory(Path::new(directory)),
+        ["--only", part, directory] => run_only(part, Path::new(directory)),
+        _ => eprintln!("usage: parse_cost [DIRECTORY | --only crawl|whole|bare|nothing DIRECTORY]"),
     }
 }
 
@@ -30,6 +38,7 @@ fn measure_typical_page() {
     let page = raw_page(typical_page().into_bytes());
     let limits = ParseLimits::default();
     let ours = fastest(|| drop(black_box(parse(&page, &limits))));
+    let whole = fastest(|| drop(black_box(read_page(&page, &ContentLimits::default()))));
     let text = String::from_utf8_lossy(&page.body);
     let bare = fastest(|| bare_parse(&text));
     let parsed = parse(&page, &limits);
@@ -37,37 +46,70 @@ fn measure_typical_page() {
         "{} bytes, {} links, {} bytes of text",
         page.body.len(),
         parsed.links.len(),
-        parsed.text.len()
+        parsed.visible_text.len()
     );
-    print_costs(ours, bare, page.body.len());
+    print_costs(Costs { ours, whole, bare, bytes: page.body.len() });
 }
 
 fn measure_directory(directory: &Path) {
     let limits = ParseLimits::default();
-    let (mut ours, mut bare, mut bytes) = (Duration::ZERO, Duration::ZERO, 0);
+    let content_limits = ContentLimits::default();
+    let mut costs = Costs::default();
     let mut slowest = (Duration::ZERO, String::new());
-    for entry in std::fs::read_dir(directory).expect("the directory can be read") {
-        let path = entry.expect("the directory can be read").path();
-        let page = raw_page(std::fs::read(&path).expect("the file can be read"));
-        let took = once(|| drop(black_box(parse(&page, &limits))));
-        if took > slowest.0 {
-            slowest = (took, path.display().to_string());
-        }
-        ours += took;
+    for (name, page) in pages(directory) {
+        costs.ours += once(|| drop(black_box(parse(&page, &limits))));
+        let took = once(|| drop(black_box(read_page(&page, &content_limits))));
         let text = String::from_utf8_lossy(&page.body);
-        bare += once(|| bare_parse(&text));
-        bytes += page.body.len();
+        costs.bare += once(|| bare_parse(&text));
+        costs.whole += took;
+        costs.bytes += page.body.len();
+        if took > slowest.0 {
+            slowest = (took, name);
+        }
     }
-    print_costs(ours, bare, bytes);
+    print_costs(costs);
     println!("slowest: {:.1} ms, {}", slowest.0.as_secs_f64() * 1e3, slowest.1);
 }
 
-fn print_costs(ours: Duration, bare: Duration, bytes: usize) {
+fn run_only(part: &str, directory: &Path) {
+    for (_, page) in pages(directory) {
+        let text = String::from_utf8_lossy(&page.body);
+        match part {
+            "crawl" => drop(black_box(parse(&page, &ParseLimits::default()))),
+            "whole" => drop(black_box(read_page(&page, &ContentLimits::default()))),
+            "bare" => bare_parse(&text),
+            _ => {}
+        }
+    }
+}
+
+fn pages(directory: &Path) -> impl Iterator<Item = (String, RawPage)> {
+    let entries = std::fs::read_dir(directory).expect("the directory can be read");
+    entries.map(|entry| {
+        let path = entry.expect("the directory can be read").path();
+        let body = std::fs::read(&path).expect("the file can be read");
+        (path.display().to_string(), raw_page(body))
+    })
+}
+
+#[derive(Default)]
+struct Costs {
+    ours: Duration,
+    whole: Duration,
+    bare: Duration,
+    bytes: usize,
+}
+
+fn print_costs(costs: Costs) {
     let micros = |took: Duration| took.as_secs_f64() * 1e6;
-    let per_20_kb = 20_000.0 / bytes as f64;
-    println!("parse:          {:8.1} µs ({:.1} per 20 KB)", micros(ours), micros(ours) * per_20_kb);
-    println!("html5ever alone:{:8.1} µs ({:.1} per 20 KB)", micros(bare), micros(bare) * per_20_kb);
-    println!("ratio:          {:8.2}", micros(ours) / micros(bare));
+    let per_20_kb = 20_000.0 / costs.bytes as f64;
+    let parts =
+        [("parse:", costs.ours), ("read_page:", costs.whole), ("html5ever alone:", costs.bare)];
+    for (name, took) in parts {
+        let ratio = micros(took) / micros(costs.bare);
+        let each = micros(took) * per_20_kb;
+        println!("{name:17}{:10.1} µs ({each:.1} per 20 KB), ratio {ratio:.2}", micros(took));
+    }
 }
 
 fn fastest(mut run: impl FnMut()) -> Duration {

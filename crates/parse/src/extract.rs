@@ -6,12 +6,13 @@
 //! replaces frames and embedded media. `hidden` and `aria-hidden` do *not* hide text: pages use
 //! them for tabs and menus that the reader opens, and the text is worth finding.
 
-use html5ever::{LocalName, local_name, ns};
+use html5ever::{local_name, ns};
 use telusur_model::{LinkKind, PageUrl, ParsedPage, Warning};
 
 use crate::ParseLimits;
 use crate::links::{LinkCollector, LinkId};
 use crate::meta::{has_rel, refresh_target};
+use crate::roles::{Role, role};
 use crate::text::{TextWriter, one_line};
 use crate::tree::{DOCUMENT, ElementRef, NodeId, NodeRef, Tree};
 
@@ -19,10 +20,19 @@ use crate::tree::{DOCUMENT, ElementRef, NodeId, NodeRef, Tree};
 const LANGUAGE_BYTES_MAX: usize = 64;
 
 /// Takes everything out of a tree.
-pub(crate) fn extract(tree: &Tree, page: &PageUrl, limits: &ParseLimits) -> ParsedPage {
+pub(crate) fn extract(tree: &Tree, page: &PageUrl, limits: &ParseLimits) -> Extract {
     let mut extraction = Extraction::new(tree, page, limits);
     extraction.walk();
     extraction.finish()
+}
+
+/// What a walk found.
+pub(crate) struct Extract {
+    pub page: ParsedPage,
+    /// The `<base>` of the page, if it has one.
+    pub base: Option<PageUrl>,
+    /// Whether there is an `<article>`, with text or without.
+    pub has_article: bool,
 }
 
 struct Extraction<'t> {
@@ -43,26 +53,6 @@ struct Extraction<'t> {
     articles_open: usize,
     hidden_open: usize,
     verbatim_open: usize,
-}
-
-/// What an element does to the text in and around it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    /// Nothing.
-    Inline,
-    /// Stands on lines of its own.
-    Block,
-    /// A block in which white space counts.
-    Verbatim,
-    Article,
-    Cell,
-    /// `<br>`.
-    LineBreak,
-    Anchor,
-    /// Text below is not visible, but there may be links.
-    Hidden,
-    /// Nothing below is worth a look.
-    Skipped,
 }
 
 impl<'t> Extraction<'t> {
@@ -201,8 +191,8 @@ impl<'t> Extraction<'t> {
         // An anchor inside an anchor ends the outer one. HTML has none, SVG may.
         self.close_anchor();
         if let Some(href) = element.attribute(&local_name!("href")) {
-            let nofollow = is_nofollow(element);
-            self.anchor_of = Some(self.links.add(href, LinkKind::Anchor, nofollow));
+            let rel = element.attribute(&local_name!("rel"));
+            self.anchor_of = Some(self.links.add(href, LinkKind::Anchor, rel));
         }
     }
 
@@ -231,12 +221,13 @@ impl<'t> Extraction<'t> {
             local_name!("link") => self.take_link(element),
             local_name!("area") => {
                 if let Some(href) = element.attribute(&local_name!("href")) {
-                    self.links.add(href, LinkKind::Anchor, is_nofollow(element));
+                    let rel = element.attribute(&local_name!("rel"));
+                    self.links.add(href, LinkKind::Anchor, rel);
                 }
             }
             local_name!("frame") | local_name!("iframe") => {
                 if let Some(src) = element.attribute(&local_name!("src")) {
-                    self.links.add(src, LinkKind::Frame, false);
+                    self.links.add(src, LinkKind::Frame, None);
                 }
             }
             _ => {}
@@ -274,7 +265,7 @@ impl<'t> Extraction<'t> {
     fn take_refresh(&mut self, content: &'t str) {
         if let Some(target) = refresh_target(content) {
             self.refresh = Some(target);
-            self.links.add(target, LinkKind::Refresh, false);
+            self.links.add(target, LinkKind::Refresh, None);
         }
     }
 
@@ -297,11 +288,11 @@ impl<'t> Extraction<'t> {
         }
         let leads_to_page = has_rel(rel, &["next", "prev", "alternate", "canonical"]);
         if leads_to_page && !has_rel(rel, &["stylesheet"]) {
-            self.links.add(href, LinkKind::Relation, has_rel(rel, &["nofollow"]));
+            self.links.add(href, LinkKind::Relation, Some(rel));
         }
     }
 
-    fn finish(self) -> ParsedPage {
+    fn finish(self) -> Extract {
         let mut parsed = self.parsed;
         let base = self.base.as_ref().unwrap_or(self.page);
         parsed.canonical = self.canonical.and_then(|href| base.join(href).ok());
@@ -320,8 +311,8 @@ impl<'t> Extraction<'t> {
             parsed.warnings.push(Warning::TooMuchText);
         }
         let articles = text_of_articles(self.text.as_str(), &self.articles);
-        parsed.text = articles.unwrap_or_else(|| self.text.into_string());
-        parsed
+        parsed.visible_text = articles.unwrap_or_else(|| self.text.into_string());
+        Extract { page: parsed, base: self.base, has_article: !self.articles.is_empty() }
     }
 }
 
@@ -336,78 +327,4 @@ fn text_of_articles(text: &str, articles: &[std::ops::Range<usize>]) -> Option<S
         together.push_str(words);
     }
     Some(together).filter(|together| !together.is_empty())
-}
-
-fn is_nofollow(element: ElementRef<'_>) -> bool {
-    element.attribute(&local_name!("rel")).is_some_and(|rel| has_rel(rel, &["nofollow"]))
-}
-
-/// The role of an element by its name. SVG and MathML share the names that matter.
-fn role(name: &LocalName) -> Role {
-    match *name {
-        local_name!("a") => Role::Anchor,
-        local_name!("br") => Role::LineBreak,
-        local_name!("td") | local_name!("th") => Role::Cell,
-        local_name!("article") => Role::Article,
-        local_name!("listing")
-        | local_name!("plaintext")
-        | local_name!("pre")
-        | local_name!("textarea")
-        | local_name!("xmp") => Role::Verbatim,
-        local_name!("head") | local_name!("noscript") => Role::Hidden,
-        local_name!("iframe")
-        | local_name!("noembed")
-        | local_name!("noframes")
-        | local_name!("script")
-        | local_name!("style")
-        | local_name!("template")
-        | local_name!("title") => Role::Skipped,
-        local_name!("address")
-        | local_name!("aside")
-        | local_name!("blockquote")
-        | local_name!("body")
-        | local_name!("caption")
-        | local_name!("center")
-        | local_name!("dd")
-        | local_name!("details")
-        | local_name!("dialog")
-        | local_name!("dir")
-        | local_name!("div")
-        | local_name!("dl")
-        | local_name!("dt")
-        | local_name!("fieldset")
-        | local_name!("figcaption")
-        | local_name!("figure")
-        | local_name!("footer")
-        | local_name!("form")
-        | local_name!("h1")
-        | local_name!("h2")
-        | local_name!("h3")
-        | local_name!("h4")
-        | local_name!("h5")
-        | local_name!("h6")
-        | local_name!("header")
-        | local_name!("hgroup")
-        | local_name!("hr")
-        | local_name!("legend")
-        | local_name!("li")
-        | local_name!("main")
-        | local_name!("menu")
-        | local_name!("nav")
-        | local_name!("ol")
-        | local_name!("optgroup")
-        | local_name!("option")
-        | local_name!("p")
-        | local_name!("search")
-        | local_name!("section")
-        | local_name!("select")
-        | local_name!("summary")
-        | local_name!("table")
-        | local_name!("tbody")
-        | local_name!("tfoot")
-        | local_name!("thead")
-        | local_name!("tr")
-        | local_name!("ul") => Role::Block,
-        _ => Role::Inline,
-    }
 }

@@ -25,8 +25,9 @@ const MARKERS_MAX: usize = 64;
 const FLATTENED_LOOKBACK: usize = 64;
 
 /// Formatting elements of one name that the list can hold. The standard allows three with the same
-/// attributes; attributes are dropped by the tokenizer, but for three of `<font>`, present or not.
-const SAME_FORMATTING_MAX: usize = 24;
+/// attributes; attributes are dropped by the tokenizer, but for three of `<font>`, present or not, and
+/// one of sixty languages of `<code>`.
+const SAME_FORMATTING_MAX: usize = 3 * 61;
 
 /// The elements that the standard re-opens after wrong nesting, but for `<a>`, of which there can
 /// be only one.

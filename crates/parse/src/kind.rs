@@ -6,6 +6,8 @@
 pub enum PageKind {
     /// As a tree: HTML and XHTML.
     Html,
+    /// As a list of entries: RSS and Atom.
+    Feed,
     /// As text without structure and without links.
     PlainText,
     /// Not at all.
@@ -58,7 +60,8 @@ const SNIFFED_BYTES: usize = 1445;
 /// 1. A body with the first bytes of a PDF, zip, image, film or gzip file is [`PageKind::Other`],
 ///    whatever its label says.
 /// 2. `text/html` and `application/xhtml+xml` are HTML; `text/plain` is plain text unless it holds
-///    bytes that no text has; XML is HTML if its first element is `<html>`.
+///    bytes that no text has; XML is HTML if its first element is `<html>`, and a feed if that is
+///    `<rss>`, `<feed>` or `<rdf:RDF>`.
 /// 3. Without a label, or with one that says nothing (`application/octet-stream`), the body is
 ///    HTML if it begins like HTML, else plain text if it holds no binary bytes.
 /// 4. Everything else is [`PageKind::Other`].
@@ -71,6 +74,8 @@ pub fn is_parsed(content_type: Option<&str>, body: &[u8]) -> PageKind {
         "text/html" | "application/xhtml+xml" => PageKind::Html,
         "text/plain" if looks_binary(body) => PageKind::Other,
         "text/plain" => PageKind::PlainText,
+        "application/rss+xml" | "application/atom+xml" => PageKind::Feed,
+        "text/xml" | "application/xml" | "application/rdf+xml" if is_feed(body) => PageKind::Feed,
         "text/xml" | "application/xml" if is_xhtml(body) => PageKind::Html,
         ""
         | "*/*"
@@ -83,7 +88,9 @@ pub fn is_parsed(content_type: Option<&str>, body: &[u8]) -> PageKind {
 }
 
 fn sniff(body: &[u8]) -> PageKind {
-    if begins_like_html(body) || is_xhtml(body) {
+    if is_feed(body) {
+        PageKind::Feed
+    } else if begins_like_html(body) || is_xhtml(body) {
         PageKind::Html
     } else if looks_binary(body) {
         PageKind::Other
@@ -107,8 +114,16 @@ fn begins_like_html(body: &[u8]) -> bool {
     })
 }
 
-/// Whether the first element of an XML document is `<html>`.
 fn is_xhtml(body: &[u8]) -> bool {
+    first_element_is(body, &["html"])
+}
+
+fn is_feed(body: &[u8]) -> bool {
+    first_element_is(body, &["rss", "feed", "rdf:rdf"])
+}
+
+/// Whether the first element of an XML document is one of these.
+fn first_element_is(body: &[u8], names: &[&str]) -> bool {
     let mut rest = without_bom(body);
     rest = &rest[..rest.len().min(SNIFFED_BYTES)];
     while let Some(open) = memchr::memchr(b'<', rest) {
@@ -116,10 +131,17 @@ fn is_xhtml(body: &[u8]) -> bool {
         match rest.first() {
             // Declarations, comments and the document type stand before the first element.
             Some(b'?' | b'!') => {}
-            _ => return rest.len() > 4 && rest[..4].eq_ignore_ascii_case(b"html"),
+            _ => {
+                let name = rest.split(|byte| is_name_end(*byte)).next().unwrap_or_default();
+                return names.iter().any(|wanted| name.eq_ignore_ascii_case(wanted.as_bytes()));
+            }
         }
     }
     false
+}
+
+fn is_name_end(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/')
 }
 
 /// Whether a body holds control characters that no text has. Two byte encodings are full of NULs,

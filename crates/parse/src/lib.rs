@@ -1,12 +1,15 @@
-//! Bytes from the web to what is in a page: charset, title, links, visible text.
+//! Bytes from the web to what is in a page: charset, title, links, text, and everything else.
 //!
-//! Pure and total: [`parse`] does no I/O, reads no clock, starts no thread and cannot fail. The
-//! same bytes give the same [`ParsedPage`]; what went wrong on the way is in its warnings.
+//! Pure and total: nothing here does I/O, reads a clock, starts a thread or can fail. The same bytes
+//! give the same answer; what went wrong on the way is in its warnings. There are two depths:
+//! [`parse`] takes what a crawl goes by, [`read_page`] takes everything.
 //!
 //! The way of a page, one module each: `kind` decides whether it is read at all, `charset`
 //! makes text of it, `tokens` cuts the text into tags and characters, `guard` keeps hostile
-//! nesting away from html5ever's tree builder, `tree` is the arena that the builder fills, and
-//! `extract` takes everything out of the tree in one walk, with `links` and `text` at hand.
+//! nesting away from html5ever's tree builder, and `tree` is the arena that the builder fills.
+//! From the tree, `extract` takes title, links and visible text in one walk, with `links` and
+//! `text` at hand. That is a [`ParsedPage`]. For a [`PageContent`], `content` takes all kinds of
+//! content in one more walk, `main_content` finds what the page is about, and `markdown` writes it.
 
 mod limits;
 
@@ -23,23 +26,37 @@ mod tree;
 mod extract;
 mod links;
 mod meta;
+mod roles;
 mod text;
+
+mod content;
+mod language;
+mod main_content;
+mod markdown;
 
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{ParsedPage, RawPage, Warning};
+use telusur_model::{Link, LinkKind, PageContent, ParsedPage, RawPage, Warning};
 
 pub use crate::kind::{PageKind, is_parsed};
-pub use crate::limits::ParseLimits;
+pub use crate::limits::{ContentLimits, ParseLimits};
 
-use crate::tokens::Syntax;
+use crate::charset::Decoded;
+use crate::content::{Base, ReadFeed};
+use crate::main_content::{MainContent, PageSigns};
+use crate::tokens::{Detail, Document, Syntax};
 
-/// Reads a page. Pages that are neither HTML nor plain text come back empty.
+/// Reads what a crawl goes by: title, rules, links and visible text. Pages that are no HTML, no feed
+/// and no plain text come back empty.
 pub fn parse(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
     let content_type = page.content_type();
     let mut parsed = match is_parsed(content_type.as_deref(), &page.body) {
         PageKind::Html => parse_html(page, Syntax::of(content_type.as_deref()), limits),
+        PageKind::Feed => {
+            let limits = ContentLimits { parse: limits.clone(), ..ContentLimits::default() };
+            parsed_page(read_feed_page(page, &limits))
+        }
         PageKind::PlainText => parse_plain_text(page, limits),
         PageKind::Other => ParsedPage::default(),
     };
@@ -49,18 +66,120 @@ pub fn parse(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
     parsed
 }
 
+/// Reads everything that is in a page. Costs about three times as much as [`parse`].
+pub fn read_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
+    let content_type = page.content_type();
+    let mut content = match is_parsed(content_type.as_deref(), &page.body) {
+        PageKind::Html => read_html(page, Syntax::of(content_type.as_deref()), limits),
+        PageKind::Feed => read_feed_page(page, limits),
+        PageKind::PlainText => read_plain_text(page, limits),
+        PageKind::Other => PageContent::default(),
+    };
+    content.bytes = page.body.len() as u64;
+    if page.truncated {
+        content.warnings.push(Warning::Truncated);
+    }
+    content
+}
+
 fn parse_html(page: &RawPage, syntax: Syntax, limits: &ParseLimits) -> ParsedPage {
     let decoded = charset::decode_html(page);
-    let document = tokens::build_tree(&decoded.text, syntax, limits);
-    let mut parsed = extract::extract(&document.tree, &page.url, limits);
+    let document = tokens::build_tree(&decoded.text, syntax, Detail::Crawl, limits);
+    let mut parsed = extract::extract(&document.tree, &page.url, limits).page;
     decoded.charset.clone_into(&mut parsed.charset);
+    parsed.warnings.extend(warnings(&decoded, &document));
+    parsed
+}
+
+fn read_html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> PageContent {
+    let decoded = charset::decode_html(page);
+    let document = tokens::build_tree(&decoded.text, syntax, Detail::Everything, &limits.parse);
+    let tree = &document.tree;
+    let extract = extract::extract(tree, &page.url, &limits.parse);
+    let base = Base { page: &page.url, base: extract.base.as_ref().unwrap_or(&page.url) };
+    let mut content = page_content(extract.page);
+    decoded.charset.clone_into(&mut content.charset);
+    content.html5 = extract.has_article;
+    content.warnings.extend(warnings(&decoded, &document));
+
+    let title = content.title.clone();
+    let mut signs = PageSigns::new(&page.url, title.as_deref());
+    let article_body = content::collect(tree, base, limits, &mut signs, &mut content);
+
+    let main = MainContent::of(tree, &signs, limits.parse.text_bytes_max);
+    content.text = main.text();
+    let has_tables = !content.tables.is_empty();
+    let markdown =
+        markdown::write_markdown(tree, &main, base, has_tables, limits.markdown_bytes_max);
+    content.markdown = markdown.text;
+    if markdown.truncated && !content.warnings.contains(&Warning::TooMuchText) {
+        content.warnings.push(Warning::TooMuchText);
+    }
+    if let Some(body) = article_body.filter(|body| is_shown_by_script(&content.text, body)) {
+        content.markdown.clone_from(&body);
+        content.text = body;
+    }
+    decide_language(&mut content);
+    content
+}
+
+/// Whether the page itself shows next to nothing of the article that its structured data holds:
+/// then a script would have put it there.
+fn is_shown_by_script(shown: &str, article_body: &str) -> bool {
+    /// A page that shows a third of an article shows it: the rest is for subscribers, or repeated.
+    const SHOWN_SHARE_MAX: usize = 3;
+    shown.len() * SHOWN_SHARE_MAX < article_body.len()
+}
+
+fn decide_language(content: &mut PageContent) {
+    let text = if content.text.is_empty() { &content.visible_text } else { &content.text };
+    let language = language::language_of(text, content.language_declared.as_deref());
+    content.language_detected = language.detected.map(str::to_owned);
+    content.language = language.decided;
+}
+
+fn warnings(decoded: &Decoded<'_>, document: &Document) -> impl Iterator<Item = Warning> {
     let warnings = [
         (decoded.bad_bytes, Warning::BadBytes),
         (document.too_deep, Warning::TooDeep),
         (document.too_many_attributes, Warning::TooManyAttributes),
     ];
-    parsed.warnings.extend(warnings.iter().filter(|(seen, _)| *seen).map(|(_, warning)| warning));
-    parsed
+    warnings.into_iter().filter(|(seen, _)| *seen).map(|(_, warning)| warning)
+}
+
+/// The part of a page's content that a crawl has read already.
+fn page_content(parsed: ParsedPage) -> PageContent {
+    let mut content = PageContent {
+        charset: parsed.charset,
+        title: parsed.title,
+        description: parsed.description,
+        keywords: parsed.keywords,
+        language_declared: parsed.language,
+        canonical: parsed.canonical,
+        robots: parsed.robots,
+        refresh: parsed.refresh,
+        links: parsed.links,
+        visible_text: parsed.visible_text,
+        warnings: parsed.warnings,
+        ..PageContent::default()
+    };
+    content.dropped.links = parsed.links_dropped;
+    content
+}
+
+/// What a crawl needs of a page's content.
+fn parsed_page(content: PageContent) -> ParsedPage {
+    ParsedPage {
+        charset: content.charset,
+        title: content.title,
+        description: content.description,
+        language: content.language_declared,
+        links: content.links,
+        links_dropped: content.dropped.links,
+        visible_text: content.visible_text,
+        warnings: content.warnings,
+        ..ParsedPage::default()
+    }
 }
 
 fn parse_plain_text(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
@@ -76,8 +195,67 @@ fn parse_plain_text(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
     }
     ParsedPage {
         charset: decoded.charset.to_owned(),
-        text: text::cut(&text, limits.text_bytes_max).to_owned(),
+        visible_text: text::cut(&text, limits.text_bytes_max).to_owned(),
         warnings,
         ..ParsedPage::default()
     }
+}
+
+fn read_plain_text(page: &RawPage, limits: &ContentLimits) -> PageContent {
+    let mut content = page_content(parse_plain_text(page, &limits.parse));
+    content.text.clone_from(&content.visible_text);
+    content.markdown.clone_from(&content.visible_text);
+    decide_language(&mut content);
+    content
+}
+
+/// A feed is a page whose links are its entries and whose text is theirs.
+fn read_feed_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
+    let decoded = charset::decode_html(page);
+    let text = text::unix_lines(&decoded.text).replace('\0', "\u{fffd}");
+    let ReadFeed { title, description, language, mut entries, dropped } =
+        content::read_feed(&text, &page.url, limits);
+    let mut content = PageContent {
+        charset: decoded.charset.to_owned(),
+        title,
+        description,
+        language_declared: language,
+        ..PageContent::default()
+    };
+    content.dropped.feed_entries = dropped;
+    for entry in &mut entries {
+        // The markup inside is a small page of its own.
+        let document = tokens::build_tree(&entry.text, Syntax::Html, Detail::Crawl, &limits.parse);
+        entry.text = extract::extract(&document.tree, &page.url, &limits.parse).page.visible_text;
+        if let Some(url) = &entry.url {
+            let (url, anchor) = (url.clone(), entry.title.clone());
+            content.links.push(Link {
+                url,
+                anchor,
+                kind: LinkKind::Anchor,
+                nofollow: false,
+                rel: String::new(),
+            });
+        }
+        for line in [&entry.title, &entry.text].into_iter().filter(|line| !line.is_empty()) {
+            content.text.push_str(line);
+            content.text.push('\n');
+        }
+        content.markdown.push_str(&entry_markdown(entry));
+    }
+    content.visible_text.clone_from(&content.text);
+    content.feed_entries = entries;
+    if decoded.bad_bytes {
+        content.warnings.push(Warning::BadBytes);
+    }
+    decide_language(&mut content);
+    content
+}
+
+fn entry_markdown(entry: &telusur_model::FeedEntry) -> String {
+    let heading = match &entry.url {
+        Some(url) => format!("## [{}]({url})\n\n", entry.title),
+        None => format!("## {}\n\n", entry.title),
+    };
+    if entry.text.is_empty() { heading } else { heading + &entry.text + "\n\n" }
 }

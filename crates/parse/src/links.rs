@@ -6,6 +6,9 @@ use std::collections::hash_map::Entry;
 
 use telusur_model::{Link, LinkKind, PageUrl, UrlError};
 
+use crate::meta::has_rel;
+use crate::text::cut;
+
 /// The number of a link in its collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkId(usize);
@@ -21,8 +24,12 @@ struct WrittenLink<'t> {
     href: &'t str,
     anchor: String,
     kind: LinkKind,
+    rel: &'t str,
     nofollow: bool,
 }
+
+/// Bytes of `rel` that are kept: all words of the standard together have about as many.
+const REL_BYTES_MAX: usize = 64;
 
 /// The links of a page, resolved.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -36,7 +43,9 @@ pub(crate) struct ResolvedLinks {
 impl<'t> LinkCollector<'t> {
     /// Takes a link. Of links to the same URL the first one counts; only `nofollow` must be on all
     /// of them, since one plain link is enough to be invited.
-    pub(crate) fn add(&mut self, href: &'t str, kind: LinkKind, nofollow: bool) -> LinkId {
+    pub(crate) fn add(&mut self, href: &'t str, kind: LinkKind, rel: Option<&'t str>) -> LinkId {
+        let rel = rel.unwrap_or_default();
+        let nofollow = has_rel(rel, &["nofollow"]);
         let href = without_fragment(href).trim_ascii();
         match self.by_href.entry(href) {
             Entry::Occupied(known) => {
@@ -46,7 +55,7 @@ impl<'t> LinkCollector<'t> {
             }
             Entry::Vacant(new) => {
                 let id = *new.insert(LinkId(self.written.len()));
-                self.written.push(WrittenLink { href, anchor: String::new(), kind, nofollow });
+                self.written.push(WrittenLink { href, anchor: String::new(), kind, rel, nofollow });
                 id
             }
         }
@@ -106,8 +115,9 @@ fn merge(
         }
         None => {
             by_url.insert(url.as_str().to_owned(), links.len());
-            let WrittenLink { anchor, kind, nofollow, .. } = written;
-            links.push(Link { url, anchor, kind, nofollow });
+            let WrittenLink { anchor, kind, nofollow, rel, .. } = written;
+            let rel = cut(rel.trim_ascii(), REL_BYTES_MAX).to_owned();
+            links.push(Link { url, anchor, kind, nofollow, rel });
         }
     }
 }

@@ -16,6 +16,13 @@ use crate::guard::is_formatting;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NodeId(NonZeroU32);
 
+impl NodeId {
+    /// Its place in a list with one entry for every node.
+    pub(crate) fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
+
 /// The document itself, the parent of `<html>`.
 pub(crate) const DOCUMENT: NodeId = NodeId(NonZeroU32::MIN);
 /// Where the contents of all `<template>`s go: outside the document, never walked.
@@ -76,6 +83,44 @@ impl<'t> ElementRef<'t> {
     }
 }
 
+/// One step of a [`Walk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Enter(NodeId),
+    Leave(NodeId),
+}
+
+/// The way through a tree, in the order of the page.
+pub(crate) struct Walk<'t> {
+    tree: &'t Tree,
+    next: Option<Step>,
+}
+
+impl Walk<'_> {
+    /// After a node was entered: goes on behind it, as if nothing stood below.
+    pub(crate) fn pass_by(&mut self, entered: NodeId) {
+        self.next = Some(Step::Leave(entered));
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        let step = self.next?;
+        self.next = match step {
+            Step::Enter(node) => {
+                Some(self.tree.first_child(node).map_or(Step::Leave(node), Step::Enter))
+            }
+            Step::Leave(node) => match self.tree.next_sibling(node) {
+                Some(sibling) => Some(Step::Enter(sibling)),
+                None => self.tree.parent(node).map(Step::Leave),
+            },
+        };
+        Some(step)
+    }
+}
+
 impl Tree {
     fn new(text_bytes: usize) -> Self {
         let nodes = Vec::with_capacity(text_bytes / TEXT_BYTES_PER_NODE);
@@ -111,6 +156,17 @@ impl Tree {
         self.at(id).first_child
     }
 
+    /// How many numbers of nodes there are, those outside the document included.
+    pub(crate) fn node_count(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// A walk that enters and leaves every node of the document, without recursion: the stack must
+    /// not depend on the page.
+    pub(crate) fn walk(&self) -> Walk<'_> {
+        Walk { tree: self, next: Some(Step::Enter(DOCUMENT)) }
+    }
+
     /// The pieces of text directly below a node.
     pub(crate) fn texts(&self, parent: NodeId) -> impl Iterator<Item = &str> {
         let children = std::iter::successors(self.first_child(parent), |id| self.next_sibling(*id));
@@ -121,11 +177,11 @@ impl Tree {
     }
 
     fn at(&self, id: NodeId) -> &Node {
-        &self.nodes[id.0.get() as usize - 1]
+        &self.nodes[id.index()]
     }
 
     fn at_mut(&mut self, id: NodeId) -> &mut Node {
-        &mut self.nodes[id.0.get() as usize - 1]
+        &mut self.nodes[id.index()]
     }
 
     fn add(&mut self, content: Content) -> NodeId {

@@ -453,6 +453,7 @@ fn step(
                 anchor: "there".into(),
                 kind: telusur_model::LinkKind::Anchor,
                 nofollow: false,
+                rel: String::new(),
             })
             .collect(),
         ..Default::default()

@@ -123,7 +123,7 @@ fn page_line(page: PageRecord, parsed: Option<ParsedPage>) -> ExportLine {
         keywords: parsed.keywords,
         language: parsed.language,
         canonical: parsed.canonical.map(|url| url.to_string()),
-        text: (!parsed.charset.is_empty()).then_some(parsed.text),
+        text: (!parsed.charset.is_empty()).then_some(parsed.visible_text),
     }
 }
 

@@ -13,7 +13,11 @@ fn check_survives(hostile: &str) -> ParsedPage {
     let page = parse_html(&format!("{hostile}<a href=/behind>behind</a> the end"));
     let last = page.links.last().expect("the link behind is found");
     assert_eq!(last.url.as_str(), "http://a.org/behind");
-    assert!(page.text.ends_with("the end"), "{}", &page.text[page.text.len().saturating_sub(99)..]);
+    assert!(
+        page.visible_text.ends_with("the end"),
+        "{}",
+        &page.visible_text[page.visible_text.len().saturating_sub(99)..]
+    );
     page
 }
 
@@ -43,28 +47,28 @@ fn nesting_m1() {
 #[test]
 fn nested_templates_m1() {
     let page = parse_html(&format!("{}<p>a", "<template>".repeat(5_000)));
-    assert_eq!((page.text.as_str(), page.warnings), ("", vec![Warning::TooDeep]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("", vec![Warning::TooDeep]));
 }
 
 #[test]
 fn depth_below_the_limit_is_kept() {
     let html = format!("{}a{}b", "<div>".repeat(500), "</div>".repeat(500));
     let page = parse_html(&html);
-    assert_eq!((page.text.as_str(), page.warnings), ("a\nb", vec![]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("a\nb", vec![]));
 }
 
 #[test]
 fn what_comes_after_deep_nesting_is_whole() {
     let deep = format!("{}x{}", "<div>".repeat(2_000), "</div>".repeat(2_000));
     let page = parse_html(&format!("<article>{deep}a</article><p>not in the article"));
-    assert_eq!(page.text, "x\na");
+    assert_eq!(page.visible_text, "x\na");
 }
 
 #[test]
 fn scripts_in_the_deep_stay_scripts() {
     let deep = "<div>".repeat(2_000);
     let page = check_survives(&format!("{deep}<script>'<p>hidden'</script><style>s</style>"));
-    assert!(!page.text.contains("hidden"));
+    assert!(!page.visible_text.contains("hidden"));
 }
 
 #[test]
@@ -81,7 +85,10 @@ fn a_script_ends_though_one_like_it_was_left_out() {
 fn repairs_may_run_out_at_raw_text() {
     let limits = ParseLimits { repairs_max: 2, ..ParseLimits::default() };
     let page = parse(&raw_page("text/html", b"<p><b><i><u><p><xmp><p>a  b</xmp>c  d"), &limits);
-    assert_eq!((page.text.as_str(), page.warnings), ("<p>a  b\nc d", vec![Warning::TooDeep]));
+    assert_eq!(
+        (page.visible_text.as_str(), page.warnings),
+        ("<p>a  b\nc d", vec![Warning::TooDeep])
+    );
 }
 
 #[test]
@@ -110,7 +117,7 @@ fn formatting_that_is_never_closed_m3() {
     let formatting: String = (0..200).map(|n| format!("<font color={n}><b id={n}><i>")).collect();
     let page = check_survives(&format!("<p>{formatting}{}", "<p>x".repeat(5_000)));
     assert_eq!(page.warnings, [Warning::TooDeep]);
-    assert_eq!(page.text.matches('x').count(), 5_000);
+    assert_eq!(page.visible_text.matches('x').count(), 5_000);
 }
 
 #[test]
@@ -137,7 +144,7 @@ fn long_tokens_m4() {
 fn unclosed_raw_text_m4() {
     for element in ["script", "style", "title", "textarea", "xmp", "!--", "p class='"] {
         let page = parse_html(&format!("<p>before<a href=/x>a</a><{element}>b<p>c"));
-        assert!(page.text.starts_with("beforea"), "{element}");
+        assert!(page.visible_text.starts_with("beforea"), "{element}");
         assert_eq!(page.links.len(), 1, "{element}");
     }
 }
@@ -154,15 +161,15 @@ fn many_links_m5() {
 #[test]
 fn many_references_m6() {
     let page = parse_html(&"&lt;&#0;&#xD800;".repeat(10_000));
-    assert_eq!(page.text, "<\u{fffd}\u{fffd}".repeat(10_000));
+    assert_eq!(page.visible_text, "<\u{fffd}\u{fffd}".repeat(10_000));
 }
 
 #[test]
 fn long_words_and_spaces_m7() {
     let page = check_survives(&format!("{}a{}", " ".repeat(1 << 20), "\n".repeat(1 << 20)));
-    assert_eq!(page.text, "a behind the end");
+    assert_eq!(page.visible_text, "a behind the end");
     let word = "x".repeat(1 << 20);
-    assert_eq!(parse_html(&word).text, word);
+    assert_eq!(parse_html(&word).visible_text, word);
 }
 
 #[test]
@@ -287,8 +294,8 @@ proptest! {
         };
         let parsed = parse(&page, &tight);
         prop_assert_eq!(&parsed, &parse(&page, &tight));
-        prop_assert!(parsed.text.len() <= 9 && parsed.links.len() <= 1);
+        prop_assert!(parsed.visible_text.len() <= 9 && parsed.links.len() <= 1);
         let usual = parse(&page, &ParseLimits::default());
-        prop_assert!(!usual.text.contains('\0'));
+        prop_assert!(!usual.visible_text.contains('\0'));
     }
 }

@@ -1,8 +1,11 @@
 //! Whole pages in, whole results out.
 
+mod content;
 mod hostile;
 mod links;
+mod main_content;
 mod page;
+mod tree;
 mod visible_text;
 
 use bytes::Bytes;

@@ -16,11 +16,12 @@ fn everything_in_one_page() {
         <meta http-equiv=Refresh content='5; url=next'></head>\
         <body><nav><a href=/>Home</a></nav><article><h1>Bridges</h1><p>One.</p></article></body>";
     let url = |text: &str| PageUrl::parse(text).unwrap();
-    let link = |text, anchor: &str, kind| Link {
+    let link = |text, anchor: &str, kind, rel: &str| Link {
         url: url(text),
         anchor: anchor.to_owned(),
         kind,
         nofollow: false,
+        rel: rel.to_owned(),
     };
     let expect = ParsedPage {
         charset: "UTF-8".to_owned(),
@@ -32,11 +33,11 @@ fn everything_in_one_page() {
         robots: Some("NoIndex".to_owned()),
         refresh: Some(url("http://a.org/dir/next")),
         links: vec![
-            link("http://a.org/canonical", "", LinkKind::Relation),
-            link("http://a.org/dir/next", "", LinkKind::Refresh),
-            link("http://a.org/", "Home", LinkKind::Anchor),
+            link("http://a.org/canonical", "", LinkKind::Relation, "canonical"),
+            link("http://a.org/dir/next", "", LinkKind::Refresh, ""),
+            link("http://a.org/", "Home", LinkKind::Anchor, ""),
         ],
-        text: "Bridges\nOne.".to_owned(),
+        visible_text: "Bridges\nOne.".to_owned(),
         ..ParsedPage::default()
     };
     assert_eq!(parse_html(html), expect);
@@ -108,7 +109,7 @@ fn plain_text_has_only_text() {
 
     let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\n");
     let page = parse(&raw, &ParseLimits::default());
-    assert_eq!(page.text, "<a href=x>a</a>\n  b\n");
+    assert_eq!(page.visible_text, "<a href=x>a</a>\n  b\n");
     assert_eq!((page.charset.as_str(), page.links.len()), ("UTF-8", 0));
 }
 
@@ -117,13 +118,13 @@ fn a_cut_body_is_told_m18() {
     let mut raw = raw_page("text/html", b"<title>a</title><p>b</p");
     raw.truncated = true;
     let page = parse(&raw, &ParseLimits::default());
-    assert_eq!((page.text.as_str(), page.warnings), ("b", vec![Warning::Truncated]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("b", vec![Warning::Truncated]));
 }
 
 #[test]
 fn bad_bytes_are_told() {
     let page = parse(&raw_page("text/html; charset=utf-8", b"<p>a\xff"), &ParseLimits::default());
-    assert_eq!((page.text.as_str(), page.warnings), ("a\u{fffd}", vec![Warning::BadBytes]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("a\u{fffd}", vec![Warning::BadBytes]));
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn xhtml_m21() {
         <script src='x.js'/></head><body><p>a</p><a href='/b'/><p>c</p></body></html>";
     for content_type in ["application/xhtml+xml", "text/xml", "application/xml"] {
         let page = parse(&raw_page(content_type, body), &ParseLimits::default());
-        assert_eq!((page.title.as_deref(), page.text.as_str()), (Some("t"), "a\nc"));
+        assert_eq!((page.title.as_deref(), page.visible_text.as_str()), (Some("t"), "a\nc"));
         assert_eq!((page.links.len(), page.language.as_deref()), (1, Some("en")));
     }
 }
@@ -141,8 +142,8 @@ fn xhtml_m21() {
 #[test]
 fn odd_pages_are_pages_m21() {
     assert_eq!(parse_html(""), parse_html("\u{feff}"));
-    assert_eq!(parse_html("<body></body>").text, "");
-    assert_eq!(parse_html("a<plaintext><b>c").text, "a\n<b>c");
+    assert_eq!(parse_html("<body></body>").visible_text, "");
+    assert_eq!(parse_html("a<plaintext><b>c").visible_text, "a\n<b>c");
     let frames =
         parse_html("<frameset><frame src=a><frame src=b><noframes>old</noframes></frameset>");
     let kinds: Vec<_> = frames.links.iter().map(|link| (link.url.path(), link.kind)).collect();

@@ -7,7 +7,7 @@ use crate::{ParseLimits, parse};
 
 #[track_caller]
 fn check(html: &str, expect: &str) {
-    assert_eq!(parse_html(html).text, expect, "{html}");
+    assert_eq!(parse_html(html).visible_text, expect, "{html}");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn nul_never_survives_e11() {
 fn text_beyond_the_limit_is_told() {
     let limits = ParseLimits { text_bytes_max: 5, ..ParseLimits::default() };
     let page = parse(&raw_page("text/html", b"<p>abc<p>def<p>g"), &limits);
-    assert_eq!((page.text.as_str(), page.warnings), ("abc\nd", vec![Warning::TooMuchText]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("abc\nd", vec![Warning::TooMuchText]));
     let page = parse(&raw_page("text/plain", b"abcdef"), &limits);
-    assert_eq!((page.text.as_str(), page.warnings), ("abcde", vec![Warning::TooMuchText]));
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("abcde", vec![Warning::TooMuchText]));
 }

@@ -21,6 +21,7 @@ use html5ever::{LocalName, local_name};
 use crate::ParseLimits;
 use crate::guard::{Guard, is_void};
 use crate::text;
+pub(crate) use crate::tokens::attributes::{Detail, lazy_names};
 use crate::tokens::char_refs::Place;
 use crate::tree::Tree;
 
@@ -53,10 +54,16 @@ pub(crate) struct Document {
 }
 
 /// Reads a whole page.
-pub(crate) fn build_tree(text: &str, syntax: Syntax, limits: &ParseLimits) -> Document {
+pub(crate) fn build_tree(
+    text: &str,
+    syntax: Syntax,
+    detail: Detail,
+    limits: &ParseLimits,
+) -> Document {
     let text = text::unix_lines(text::cut(text, TEXT_BYTES_MAX));
     let guard = Guard::new(text.len(), limits);
     let mut tokenizer = Tokenizer::new(&text, syntax, limits.attributes_max, guard);
+    tokenizer.detail = detail;
     tokenizer.run();
     let (tree, too_deep) = tokenizer.sink.finish();
     Document { tree, too_deep, too_many_attributes: tokenizer.too_many_attributes }
@@ -102,6 +109,7 @@ struct Tokenizer<'a, S> {
     at: usize,
     state: State,
     syntax: Syntax,
+    detail: Detail,
     attributes_max: usize,
     too_many_attributes: bool,
     sink: S,
@@ -117,6 +125,7 @@ impl<'a, S: Sink> Tokenizer<'a, S> {
             at: 0,
             state: State::Markup,
             syntax,
+            detail: Detail::Crawl,
             attributes_max,
             too_many_attributes: false,
             sink,
@@ -248,6 +257,11 @@ impl<'a, S: Sink> Tokenizer<'a, S> {
     fn piece(&self, start: usize, end: usize) -> StrTendril {
         self.shared.subtendril(start as u32, (end - start) as u32)
     }
+}
+
+/// A text with its character references resolved.
+pub(crate) fn decode_references(text: &str) -> StrTendril {
+    char_refs::decode(text, Place::Text)
 }
 
 /// The name of an element: letters in lower case, NUL replaced.

@@ -7,6 +7,7 @@ use html5ever::tokenizer::{self, Token, TokenSink, TokenSinkResult, TokenizerOpt
 use proptest::prelude::*;
 
 use super::*;
+use crate::tokens::Detail;
 use crate::tokens::attributes::{attributes_of, is_of_font};
 
 /// A token in a form that both tokenizers can be brought to.
@@ -37,7 +38,7 @@ impl Record {
     }
 
     fn start(&mut self, tag: &Tag) -> Next {
-        let wanted = attributes_of(&tag.name);
+        let wanted = attributes_of(&tag.name, Detail::Crawl);
         let attributes = tag
             .attrs
             .iter()

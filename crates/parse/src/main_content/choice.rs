@@ -1,0 +1,76 @@
+//! From probabilities to a choice: the blocks that are main content, each text once.
+
+use crate::main_content::blocks::{BlockMap, mix};
+use crate::main_content::quick_hash::QuickSet;
+
+/// Words of a run that is looked for in what was said before.
+const RUN_WORDS: usize = 4;
+/// Blocks with fewer words may well say the same twice: a speaker's name, a price.
+const REPEATED_WORDS_MIN: usize = 8;
+/// The share of a block's runs that must have been said before, in tenths.
+const REPEATED_TENTHS: usize = 8;
+/// Fewer words than this are expected on pages that have no main content at all, where single
+/// blocks must stand for themselves.
+const EXPECTED_WORDS_MIN: f32 = 1.0;
+
+/// Chooses the blocks that make the best answer: of all bounds that the probability could have to
+/// pass, the one with the highest expected F1 over words. A page that is sure of its content is
+/// cut sharply, a doubtful one is cut where least is lost.
+pub(super) fn choose(map: &BlockMap, probabilities: &[f32]) -> Vec<bool> {
+    let words = |at: usize| map.blocks[at].counts.words as f32;
+    let all = 0..map.blocks.len();
+    let expected: f32 = all.clone().map(|at| words(at) * probabilities[at]).sum();
+    if expected < EXPECTED_WORDS_MIN {
+        return probabilities.iter().map(|probability| *probability > 0.5).collect();
+    }
+    let mut ranking: Vec<usize> = all.collect();
+    ranking.sort_by(|one, other| probabilities[*other].total_cmp(&probabilities[*one]));
+    let (mut right, mut taken, mut best, mut best_length) = (0.0, 0.0, 0.0, 0);
+    for (place, at) in ranking.iter().enumerate() {
+        right += words(*at) * probabilities[*at];
+        taken += words(*at);
+        let f1 = 2.0 * right / (taken + expected);
+        if f1 > best {
+            (best, best_length) = (f1, place + 1);
+        }
+    }
+    let mut chosen = vec![false; map.blocks.len()];
+    for at in &ranking[..best_length] {
+        chosen[*at] = true;
+    }
+    chosen
+}
+
+/// Takes back blocks that say what others before them said already: pages hold the same text for
+/// large and for small screens, for the list and for the window that opens above it.
+pub(super) fn drop_repeated(map: &BlockMap, chosen: &mut [bool]) {
+    let mut said: QuickSet<u64> = QuickSet::default();
+    let mut runs = Vec::new();
+    for (block, chosen) in map.blocks.iter().zip(chosen) {
+        if !*chosen || (block.counts.words as usize) < REPEATED_WORDS_MIN {
+            continue;
+        }
+        runs.clear();
+        runs_of_words(map.text_of(block), &mut runs);
+        let repeated = runs.iter().filter(|run| said.contains(run)).count();
+        if repeated * 10 >= runs.len() * REPEATED_TENTHS && !runs.is_empty() {
+            *chosen = false;
+        } else {
+            said.extend(&runs);
+        }
+    }
+}
+
+/// The hash of every run of words in a text.
+fn runs_of_words(text: &str, runs: &mut Vec<u64>) {
+    let mut last = [0u64; RUN_WORDS];
+    let words = text.split(|letter: char| !letter.is_alphanumeric());
+    for (count, word) in words.filter(|word| !word.is_empty()).enumerate() {
+        let hash = word.bytes().fold(0, |hash, byte| mix(hash, u64::from(byte)));
+        last.rotate_left(1);
+        last[RUN_WORDS - 1] = hash;
+        if count + 1 >= RUN_WORDS {
+            runs.push(last.iter().fold(0, |run, word| mix(run, *word)));
+        }
+    }
+}

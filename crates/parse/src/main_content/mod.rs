@@ -1,0 +1,77 @@
+//! What a page is about: the blocks of its main content, without menus, advertisements and
+//! everything else that stands around it.
+//!
+//! The page is cut into `blocks`; `features` describes each by numbers; a model (`forest`, with its
+//! `weights`) gives each the probability of being main content; `choice` takes the blocks that make
+//! the best answer. There is no rule for any single site or kind of page: what kind of page it is,
+//! is among the numbers.
+
+mod blocks;
+mod choice;
+mod features;
+mod forest;
+mod hints;
+mod quick_hash;
+mod signs;
+mod weights;
+
+pub(crate) use self::signs::PageSigns;
+
+use self::blocks::{BlockMap, BlockTag};
+use crate::tree::{NodeId, Tree};
+
+/// The main content of a page.
+pub(crate) struct MainContent {
+    map: BlockMap,
+    chosen: Vec<bool>,
+}
+
+impl MainContent {
+    /// Finds the main content.
+    pub(crate) fn of(tree: &Tree, signs: &PageSigns<'_>, text_bytes_max: usize) -> Self {
+        let map = BlockMap::of(tree, text_bytes_max);
+        let features = features::features(&map, signs);
+        let probabilities: Vec<f32> =
+            features.rows().map(|row| weights::MAIN_CONTENT.probability(row)).collect();
+        let mut chosen = choice::choose(&map, &probabilities);
+        choice::drop_repeated(&map, &mut chosen);
+        Self { map, chosen }
+    }
+
+    /// A page that is main content as a whole.
+    #[cfg(test)]
+    pub(crate) fn all_of(tree: &Tree, text_bytes_max: usize) -> Self {
+        let map = BlockMap::of(tree, text_bytes_max);
+        let chosen = vec![true; map.blocks.len()];
+        Self { map, chosen }
+    }
+
+    /// The text, a line for each block; the cells of a row of a table share one.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        let mut row = None;
+        for (block, _) in self.map.blocks.iter().zip(&self.chosen).filter(|(_, chosen)| **chosen) {
+            let container = self.map.container_of(block);
+            let is_cell = container.tag == BlockTag::Cell;
+            let block_row = is_cell.then_some(container.parent);
+            if !text.is_empty() {
+                text.push(if is_cell && row == block_row { '\t' } else { '\n' });
+            }
+            row = block_row;
+            text.push_str(self.map.text_of(block));
+        }
+        text
+    }
+
+    /// The block that a text node is part of, and whether that is main content.
+    pub(crate) fn block_of(&self, node: NodeId) -> Option<(usize, bool)> {
+        let block = self.map.block_of(node)?;
+        Some((block, self.chosen[block]))
+    }
+
+    /// Whether a block is main content, and so is the one behind it if there is any: what stands
+    /// between them is most likely part of it too.
+    pub(crate) fn surrounds(&self, block: usize) -> bool {
+        self.chosen[block] && self.chosen.get(block + 1).copied().unwrap_or(true)
+    }
+}
