@@ -36,7 +36,7 @@ impl SoftNotFound {
         match looks.get(&page.url.origin()) {
             Some(NotFoundLook::Soft { fingerprint, title_hash }) => {
                 *title_hash == hash_title(parsed)
-                    && (fingerprint ^ simhash(&parsed.text)).count_ones() <= BITS_MAX
+                    && (fingerprint ^ simhash(&parsed.visible_text)).count_ones() <= BITS_MAX
             }
             Some(NotFoundLook::Honest) | None => false,
         }
@@ -48,7 +48,10 @@ pub(crate) fn look_of(page: &RawPage, parsed: &ParsedPage) -> NotFoundLook {
     if !(200..300).contains(&page.status) {
         return NotFoundLook::Honest;
     }
-    NotFoundLook::Soft { fingerprint: simhash(&parsed.text), title_hash: hash_title(parsed) }
+    NotFoundLook::Soft {
+        fingerprint: simhash(&parsed.visible_text),
+        title_hash: hash_title(parsed),
+    }
 }
 
 fn hash_title(parsed: &ParsedPage) -> u64 {
@@ -86,7 +89,7 @@ mod tests {
         };
         let parsed = ParsedPage {
             title: Some(title.to_owned()),
-            text: text.to_owned(),
+            visible_text: text.to_owned(),
             ..Default::default()
         };
         (raw, parsed)
