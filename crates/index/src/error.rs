@@ -48,13 +48,21 @@ impl From<TantivyError> for IndexError {
             | TantivyError::IncompatibleIndex(_)
             | TantivyError::SchemaError(_)
             | TantivyError::FieldNotFound(_)
-            | TantivyError::OpenReadError(OpenReadError::FileDoesNotExist(_)) => {
-                Self::Damaged(error.to_string())
-            }
-            TantivyError::IoError(ref io) if io.kind() == io::ErrorKind::UnexpectedEof => {
+            | TantivyError::OpenReadError(
+                OpenReadError::FileDoesNotExist(_) | OpenReadError::IncompatibleIndex(_),
+            ) => Self::Damaged(error.to_string()),
+            TantivyError::OpenReadError(OpenReadError::IoError { ref io_error, .. })
+            | TantivyError::IoError(ref io_error)
+                if is_damage(io_error) =>
+            {
                 Self::Damaged(error.to_string())
             }
             _ => Self::Engine(error),
         }
     }
+}
+
+/// Whether the disk worked and what it gave back makes no sense.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
 }

@@ -78,7 +78,7 @@ impl SearchIndex {
             .num_merge_threads(1)
             .build();
         let writer = index.writer_with_options(options)?;
-        let view = View::of(&reader.searcher(), None)?;
+        let view = View::of(&reader.searcher(), &fields, None)?;
         let ranks = Ranks::read(&dir.join(RANKS_FILE));
         Ok(Self {
             dir: dir.to_owned(),
@@ -112,11 +112,14 @@ impl SearchIndex {
         upto: u64,
     ) -> Result<(), IndexError> {
         let mut writer = self.writer();
-        for key in docs.iter().map(|doc| &doc.key).chain(deleted) {
-            writer.delete_term(Term::from_field_bytes(self.fields.key, &key.to_bytes()));
-        }
+        let by_key = |key: &DocKey| Term::from_field_bytes(self.fields.key, &key.to_bytes());
         for doc in docs {
+            // Takes out what was added before it, earlier in this batch as well.
+            writer.delete_term(by_key(&doc.key));
             writer.add_document(self.fields.row(doc))?;
+        }
+        for key in deleted {
+            writer.delete_term(by_key(key));
         }
         let mut commit = writer.prepare_commit()?;
         commit.set_payload(&upto.to_string());
@@ -160,7 +163,7 @@ impl SearchIndex {
 
     fn reload(&self) -> Result<(), IndexError> {
         self.reader.reload()?;
-        let view = View::of(&self.reader.searcher(), Some(&self.view()))?;
+        let view = View::of(&self.reader.searcher(), &self.fields, Some(&self.view()))?;
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
         Ok(())
     }

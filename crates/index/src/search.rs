@@ -87,8 +87,7 @@ struct Search<'s> {
 
 impl Search<'_> {
     fn by_words(&self) -> Result<Results, IndexError> {
-        let parsed = parse(&self.query.text);
-        let plan = plan(self.view, self.fields, self.query, &parsed)?;
+        let (parsed, plan) = self.read()?;
         let ranked = self.ranked(&plan)?;
         let rows = self.tidy(&ranked, &parsed)?;
         let searcher = &self.view.searcher;
@@ -106,6 +105,31 @@ impl Search<'_> {
             ignored: parsed.ignored,
             took_ms: 0,
         })
+    }
+
+    /// Reads and plans the query. If no page has all that it demands, nothing is demanded.
+    fn read(&self) -> Result<(Parsed, Plan), IndexError> {
+        let mut parsed = parse(&self.query.text);
+        if parsed.is_prose() {
+            parsed = parsed.relaxed();
+        }
+        let first = plan(self.view, self.fields, self.query, &parsed)?;
+        if parsed.required.is_empty() || !self.is_empty(&first)? {
+            return Ok((parsed, first));
+        }
+        let mut relaxed = parsed.clone().relaxed();
+        let second = plan(self.view, self.fields, self.query, &relaxed)?;
+        if self.is_empty(&second)? {
+            return Ok((parsed, first));
+        }
+        relaxed
+            .ignored
+            .push("no page has all that was required: any of the words will do".to_owned());
+        Ok((relaxed, second))
+    }
+
+    fn is_empty(&self, plan: &Plan) -> Result<bool, IndexError> {
+        Ok(self.view.searcher.search(&plan.matching, &Count)? == 0)
     }
 
     /// The best matching pages, in order.

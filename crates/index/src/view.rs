@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use tantivy::Searcher;
 use tantivy::index::SegmentId;
+use tantivy::{DocAddress, Searcher};
 
 use crate::IndexError;
 use crate::analysis::Language;
@@ -22,11 +22,14 @@ pub(crate) struct View {
 
 impl View {
     /// The view of a searcher. `before` saves reading again what has not changed.
-    pub(crate) fn of(searcher: &Searcher, before: Option<&Self>) -> Result<Self, IndexError> {
+    pub(crate) fn of(
+        searcher: &Searcher,
+        fields: &Fields,
+        before: Option<&Self>,
+    ) -> Result<Self, IndexError> {
         let mut words_of_segments = HashMap::new();
         let mut docs_of_languages: HashMap<Language, u64> = HashMap::new();
         let (mut words, mut docs) = (0, 0);
-        let (_, fields) = Fields::schema();
         for segment in searcher.segment_readers() {
             let id = segment.segment_id();
             let known = before.and_then(|before| before.words_of_segments.get(&id));
@@ -58,5 +61,24 @@ impl View {
             words_mean: (words as f32 / docs.max(1) as f32).max(1.0),
             words_of_segments,
         })
+    }
+
+    /// A page's value in a column of texts.
+    pub(crate) fn value(
+        &self,
+        address: DocAddress,
+        column: &str,
+    ) -> Result<Option<String>, IndexError> {
+        let columns = self.searcher.segment_reader(address.segment_ord).fast_fields();
+        let Some(values) = columns.str(column)? else { return Ok(None) };
+        let Some(ord) = values.ords().first(address.doc_id) else { return Ok(None) };
+        let mut value = String::new();
+        values.ord_to_str(ord, &mut value)?;
+        Ok(Some(value).filter(|value| !value.is_empty()))
+    }
+
+    /// The language that a page was stemmed in.
+    pub(crate) fn language(&self, address: DocAddress) -> Result<Option<Language>, IndexError> {
+        Ok(self.value(address, name::LANGUAGE)?.as_deref().and_then(Language::from_code))
     }
 }

@@ -8,6 +8,8 @@ use super::date::first_moment;
 const QUERY_BYTES_MAX: usize = 8 * 1024;
 /// Most words and phrases of a query that are searched for.
 const ATOMS_MAX: usize = 128;
+/// From this many words on, a query is prose. People who demand a phrase type few other words.
+const PROSE_WORDS_MIN: usize = 10;
 /// Most notes about what was left out.
 const IGNORED_MAX: usize = 8;
 
@@ -24,6 +26,19 @@ pub(crate) struct Parsed {
     pub(crate) filters: Vec<Filter>,
     /// What was left out, in words for the person who typed it.
     pub(crate) ignored: Vec<String>,
+}
+
+impl Parsed {
+    /// Whether this is prose, in which quotation marks emphasise and do not demand.
+    pub(crate) fn is_prose(&self) -> bool {
+        self.wanted.len() >= PROSE_WORDS_MIN
+    }
+
+    /// The same query with everything that was required merely wanted.
+    pub(crate) fn relaxed(mut self) -> Self {
+        self.wanted.extend(self.required.drain(..).flatten());
+        self
+    }
 }
 
 /// A word, or a phrase, as written.

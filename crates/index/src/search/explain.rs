@@ -7,11 +7,10 @@ use tantivy::query::TermQuery;
 use tantivy::schema::{IndexRecordOption, Term};
 
 use super::fold::Row;
-use super::plan::{Plan, plan};
+use super::plan::Plan;
 use super::rank::{Parts, Scored};
 use super::{Search, addresses};
 use crate::IndexError;
-use crate::query::parse;
 
 /// A number, what it is, and what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,8 +42,7 @@ impl Search<'_> {
         let by_url = TermQuery::new(term, IndexRecordOption::Basic);
         let found = self.view.searcher.search(&by_url, &TopDocs::with_limit(1).order_by_score())?;
         let Some(address) = addresses(found).pop() else { return Ok(None) };
-        let parsed = parse(&self.query.text);
-        let plan = plan(self.view, self.fields, self.query, &parsed)?;
+        let (parsed, plan) = self.read()?;
         let ranked = self.ranked(&plan)?;
         let rows = self.tidy(&ranked, &parsed)?;
         let place = rows.iter().position(|row| ranked[row.place].address == address);

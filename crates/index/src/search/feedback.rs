@@ -10,7 +10,7 @@ use tantivy::{DocAddress, TantivyDocument};
 use super::plan::Plan;
 use super::rank::{Ranking, Scored};
 use crate::IndexError;
-use crate::analysis::{Language, Stems, Words, lower};
+use crate::analysis::{Stems, Words, lower};
 use crate::fields::Fields;
 
 /// Candidates that are learned from.
@@ -89,7 +89,7 @@ fn stem_counts(
     let text_of =
         |field| page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
     let text = format!("{} {}", text_of(fields.title), text_of(fields.text));
-    let language = Language::guess(&text).or(Language::from_code("en"));
+    let language = ranking.view.language(address)?;
     let mut counts = HashMap::new();
     let mut stems = Stems::default();
     let (mut lowered, mut stem) = (String::new(), String::new());

@@ -1,10 +1,12 @@
 //! [`Hit`]: a found page, ready to be shown.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use serde::Serialize;
+use tantivy::columnar::{Column as FastColumn, StrColumn};
 use tantivy::schema::{Field, Value};
-use tantivy::{DocAddress, TantivyDocument};
+use tantivy::{DocAddress, SegmentReader, TantivyDocument};
 use telusur_model::Timestamp;
 
 use super::explain::Explanation;
@@ -12,7 +14,6 @@ use super::fold::Row;
 use super::plan::Plan;
 use super::snippet::{Snippet, Sought, snippet};
 use super::{Scored, Search};
-use crate::analysis::Language;
 use crate::fields::name;
 use crate::inert::inert;
 use crate::query::HITS_MAX;
@@ -60,36 +61,65 @@ pub struct Hit {
     pub explanation: Option<Explanation>,
 }
 
+/// The columns of a segment that tidying reads.
+struct RowColumns {
+    page: FastColumn<u64>,
+    sketch: FastColumn<u64>,
+    sites: Option<StrColumn>,
+    /// Numbers of sites by the segment's own numbers: looking up a name is the dear part.
+    known_sites: HashMap<u64, u32>,
+}
+
+impl RowColumns {
+    fn open(reader: &SegmentReader) -> Result<Self, IndexError> {
+        let columns = reader.fast_fields();
+        Ok(Self {
+            page: columns.u64(name::PAGE)?,
+            sketch: columns.u64(name::SKETCH)?,
+            sites: columns.str(name::SITE)?,
+            known_sites: HashMap::new(),
+        })
+    }
+
+    /// The number of a page's site, the same in all segments.
+    fn site(
+        &mut self,
+        doc: u32,
+        ids: &mut HashMap<String, u32>,
+    ) -> Result<Option<u32>, IndexError> {
+        let Some(sites) = &self.sites else { return Ok(None) };
+        let Some(ord) = sites.ords().first(doc) else { return Ok(None) };
+        if let Some(&id) = self.known_sites.get(&ord) {
+            return Ok(Some(id));
+        }
+        let mut name = String::new();
+        sites.ord_to_str(ord, &mut name)?;
+        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        let id = *ids.entry(name).or_insert(next);
+        self.known_sites.insert(ord, id);
+        Ok(Some(id))
+    }
+}
+
 impl Search<'_> {
     /// What tidying wants to know about ranked pages.
     pub(super) fn rows(&self, ranked: &[DocAddress]) -> Result<Vec<Row>, IndexError> {
+        let mut segments: HashMap<u32, RowColumns> = HashMap::new();
         let mut site_ids: HashMap<String, u32> = HashMap::new();
-        let mut known: HashMap<(u32, u64), u32> = HashMap::new();
         let mut rows = Vec::with_capacity(ranked.len());
         for (place, address) in ranked.iter().enumerate() {
-            let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
-            let doc = address.doc_id;
-            let sites = columns.str(name::SITE)?;
-            let site = sites.as_ref().and_then(|sites| Some((sites, sites.ords().first(doc)?)));
-            let site = match site {
-                None => None,
-                Some((sites, ord)) => match known.get(&(address.segment_ord, ord)) {
-                    Some(&id) => Some(id),
-                    None => {
-                        let mut name = String::new();
-                        sites.ord_to_str(ord, &mut name)?;
-                        let next = u32::try_from(site_ids.len()).unwrap_or(u32::MAX);
-                        let id = *site_ids.entry(name).or_insert(next);
-                        known.insert((address.segment_ord, ord), id);
-                        Some(id)
-                    }
-                },
+            let columns = match segments.entry(address.segment_ord) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let reader = self.view.searcher.segment_reader(address.segment_ord);
+                    new.insert(RowColumns::open(reader)?)
+                }
             };
             rows.push(Row {
                 place,
-                page: columns.u64(name::PAGE)?.first(doc).unwrap_or(0),
-                sketch: columns.u64(name::SKETCH)?.first(doc).unwrap_or(0),
-                site,
+                page: columns.page.first(address.doc_id).unwrap_or(0),
+                sketch: columns.sketch.first(address.doc_id).unwrap_or(0),
+                site: columns.site(address.doc_id, &mut site_ids)?,
                 ..Row::default()
             });
         }
@@ -131,18 +161,13 @@ impl Search<'_> {
         let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
         let doc = address.doc_id;
         let value_of = |column: &str| -> Result<Option<String>, IndexError> {
-            let Some(values) = columns.str(column)? else { return Ok(None) };
-            let Some(ord) = values.ords().first(doc) else { return Ok(None) };
-            let mut value = String::new();
-            values.ord_to_str(ord, &mut value)?;
-            Ok(Some(inert(&value, TITLE_CHARS_MAX)).filter(|value| !value.is_empty()))
+            Ok(self.view.value(address, column)?.map(|value| inert(&value, TITLE_CHARS_MAX)))
         };
         let key =
             page.get_first(self.fields.key).and_then(|key| DocKey::from_bytes(key.as_bytes()?));
         let key = key.ok_or_else(|| IndexError::Damaged("a page has no key".to_owned()))?;
-        let language = value_of(name::LANGUAGE)?;
-        let stem_language = language.as_deref().and_then(Language::from_code);
-        let mut snippet = snippet(&self.text(&page, self.fields.text), stem_language, sought);
+        let language = self.view.language(address)?;
+        let mut snippet = snippet(&self.text(&page, self.fields.text), language, sought);
         if snippet.text.is_empty() {
             snippet.text = inert(&self.text(&page, self.fields.description), TITLE_CHARS_MAX);
         }
@@ -153,7 +178,7 @@ impl Search<'_> {
             title: inert(&self.text(&page, self.fields.title), TITLE_CHARS_MAX),
             snippet,
             site: value_of(name::SITE)?,
-            language,
+            language: value_of(name::LANGUAGE)?,
             kind: value_of(name::KIND)?.unwrap_or_default(),
             fetched_at: Timestamp(columns.u64(name::FETCHED)?.first(doc).unwrap_or(0)),
             published_at: columns.u64(name::PUBLISHED)?.first(doc).map(Timestamp),

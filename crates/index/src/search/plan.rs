@@ -191,12 +191,12 @@ impl Planner<'_> {
         let mut weight = 1.0;
         if docs == 0 && self.like_left > 0 {
             self.like_left -= 1;
-            let form = terms.first().and_then(|term| term.value().as_str().map(str::to_owned));
-            let like =
-                dictionary::like(self.view, self.fields.body, &form.unwrap_or_default(), LIKE_MAX)?;
+            // Words as written are compared: the stem of a misspelt word is far from the right one.
+            let like = dictionary::like(self.view, self.fields.exact, &written, LIKE_MAX)?;
+            let like: Vec<Term> = like.iter().flat_map(|entry| self.terms(&entry.word)).collect();
             if !like.is_empty() {
-                terms = like.iter().map(|entry| self.body_term(&entry.word)).collect();
-                docs = self.docs(&terms)?;
+                docs = self.docs(&like)?;
+                terms = like;
                 weight = LIKE_WEIGHT;
             }
         }
