@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let from = random(&mut state) % pages;
         // Half of the links stay near, the others prefer small numbers.
         let share = random(&mut state) as f64 / u64::MAX as f64;
-        let to = if random(&mut state) % 2 == 0 {
+        let to = if random(&mut state).is_multiple_of(2) {
             (from + random(&mut state) % 50) % pages
         } else {
             (share.powi(4) * pages as f64) as u64

@@ -8,6 +8,6 @@ mod tokenizer;
 mod words;
 
 pub use language::Language;
-pub(crate) use stem::Stems;
+pub(crate) use stem::{StemPool, Stems};
 pub(crate) use tokenizer::{EXACT, STEMMED, exact_analyzer, stemmed_analyzer, with_language};
 pub(crate) use words::{Words, is_gram, lower};

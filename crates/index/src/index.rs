@@ -14,7 +14,7 @@ use tantivy::schema::{Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
 
-use crate::analysis::{EXACT, STEMMED, exact_analyzer, stemmed_analyzer};
+use crate::analysis::{EXACT, STEMMED, StemPool, exact_analyzer, stemmed_analyzer};
 use crate::fields::Fields;
 use crate::link_rank::Ranks;
 use crate::view::View;
@@ -53,6 +53,7 @@ pub struct SearchIndex {
     /// What searches see; replaced whole after each commit.
     view: RwLock<Arc<View>>,
     ranks: RwLock<Arc<Ranks>>,
+    stems: StemPool,
 }
 
 impl SearchIndex {
@@ -87,6 +88,7 @@ impl SearchIndex {
             reader,
             view: RwLock::new(Arc::new(view)),
             ranks: RwLock::new(Arc::new(ranks)),
+            stems: StemPool::default(),
         })
     }
 
@@ -180,6 +182,10 @@ impl SearchIndex {
 
     pub(crate) fn view(&self) -> Arc<View> {
         Arc::clone(&self.view.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn stems(&self) -> &StemPool {
+        &self.stems
     }
 
     pub(crate) fn ranks(&self) -> Arc<Ranks> {

@@ -50,11 +50,12 @@ impl Profile {
         let mut run = [0_u64; 3];
         let (mut words, mut content_words) = (0, 0);
         let mut lowered = String::new();
+        let stop_words = language.map(Language::stop_words).unwrap_or_default();
         for word in Words::of(text) {
             lower(&text[word.from..word.to], &mut lowered);
             let says_little = lowered.len() == 1
                 || lowered.bytes().all(|byte| byte.is_ascii_digit())
-                || language.is_some_and(|language| language.is_stop_word(&lowered));
+                || stop_words.has(&lowered);
             content_words += usize::from(!says_little);
             run = [run[1], run[2], xxh3_64(lowered.as_bytes())];
             words += 1;

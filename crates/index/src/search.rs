@@ -22,6 +22,7 @@ pub use facets::{FacetCount, Facets};
 pub use hits::Hit;
 pub use snippet::Snippet;
 
+use crate::analysis::Stems;
 use crate::fields::{Fields, name};
 use crate::link_rank::Ranks;
 use crate::query::{Filter, HITS_MAX, Parsed, Query, Sort, parse};
@@ -58,7 +59,9 @@ impl SearchIndex {
         let start = Instant::now();
         let (view, ranks) = (self.view(), self.ranks());
         let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
-        let mut results = if query.pattern { search.by_pattern()? } else { search.by_words()? };
+        let mut results = self.stems().lend(|stems| {
+            if query.pattern { search.by_pattern(stems) } else { search.by_words(stems) }
+        })?;
         results.took_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(results)
     }
@@ -68,7 +71,7 @@ impl SearchIndex {
     pub fn explain(&self, query: &Query, url: &str) -> Result<Option<Explanation>, IndexError> {
         let (view, ranks) = (self.view(), self.ranks());
         let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
-        search.explain(url)
+        self.stems().lend(|stems| search.explain(url, stems))
     }
 
     /// Ways to go on typing, best first.
@@ -86,9 +89,9 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
-    fn by_words(&self) -> Result<Results, IndexError> {
-        let (parsed, plan) = self.read()?;
-        let ranked = self.ranked(&plan)?;
+    fn by_words(&self, stems: &mut Stems) -> Result<Results, IndexError> {
+        let (parsed, plan) = self.read(stems)?;
+        let ranked = self.ranked(&plan, stems)?;
         let rows = self.tidy(&ranked, &parsed)?;
         let searcher = &self.view.searcher;
         let facets = if self.query.facets.is_empty() {
@@ -97,7 +100,7 @@ impl Search<'_> {
             searcher.search(&plan.matching, &FacetCollector { by: self.query.facets.clone() })?
         };
         Ok(Results {
-            hits: self.hits(&plan, &ranked, &rows)?,
+            hits: self.hits(&plan, &ranked, &rows, stems)?,
             estimated_total: u64::try_from(searcher.search(&plan.matching, &Count)?)
                 .unwrap_or(u64::MAX),
             facets,
@@ -108,17 +111,17 @@ impl Search<'_> {
     }
 
     /// Reads and plans the query. If no page has all that it demands, nothing is demanded.
-    fn read(&self) -> Result<(Parsed, Plan), IndexError> {
+    fn read(&self, stems: &mut Stems) -> Result<(Parsed, Plan), IndexError> {
         let mut parsed = parse(&self.query.text);
         if parsed.is_prose() {
             parsed = parsed.relaxed();
         }
-        let first = plan(self.view, self.fields, self.query, &parsed)?;
+        let first = plan(self.view, self.fields, stems, self.query, &parsed)?;
         if parsed.required.is_empty() || !self.is_empty(&first)? {
             return Ok((parsed, first));
         }
         let mut relaxed = parsed.clone().relaxed();
-        let second = plan(self.view, self.fields, self.query, &relaxed)?;
+        let second = plan(self.view, self.fields, stems, self.query, &relaxed)?;
         if self.is_empty(&second)? {
             return Ok((parsed, first));
         }
@@ -133,7 +136,7 @@ impl Search<'_> {
     }
 
     /// The best matching pages, in order.
-    fn ranked(&self, plan: &Plan) -> Result<Vec<Scored>, IndexError> {
+    fn ranked(&self, plan: &Plan, stems: &mut Stems) -> Result<Vec<Scored>, IndexError> {
         let searcher = &self.view.searcher;
         let wanted = (self.query.offset.saturating_add(self.query.limit)).min(HITS_MAX);
         // Folding takes some away.
@@ -157,7 +160,7 @@ impl Search<'_> {
         let ranking = self.ranking();
         let mut scored = ranking.score(plan, &candidates)?;
         if sort == Sort::Relevance {
-            feedback::apply(&ranking, self.fields, plan, &mut scored)?;
+            feedback::apply(&ranking, self.fields, plan, stems, &mut scored)?;
         } else {
             let place = |scored: &Scored| candidates.iter().position(|it| *it == scored.address);
             scored.sort_by_cached_key(place);

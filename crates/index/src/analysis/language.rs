@@ -53,6 +53,17 @@ const LANGUAGES: &[(&str, Algorithm)] = &[
     ("eo", Algorithm::Esperanto),
 ];
 
+/// The function words of a language, or of none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StopWords(stop_words::Languages);
+
+impl StopWords {
+    /// Whether a word, in lower case, is one of them.
+    pub(crate) fn has(self, word: &str) -> bool {
+        self.0 != 0 && stop_words::languages_of(word) & self.0 != 0
+    }
+}
+
 impl Language {
     /// The language of a code such as `id`, `en-US` or `pt_BR`.
     pub fn from_code(code: &str) -> Option<Self> {
@@ -77,8 +88,10 @@ impl Language {
                 continue;
             }
             lower(&text[word.from..word.to], &mut word_lower);
-            for (votes, (_, list)) in votes.iter_mut().zip(STOP_WORDS) {
-                *votes += u32::from(stop_words::contains(list, &word_lower));
+            let mut languages = stop_words::languages_of(&word_lower);
+            while languages != 0 {
+                votes[languages.trailing_zeros() as usize] += 1;
+                languages &= languages - 1;
             }
         }
         let (best, &most) = votes.iter().enumerate().max_by_key(|&(at, votes)| (votes, !at))?;
@@ -86,9 +99,9 @@ impl Language {
         if most < 2 { None } else { Self::from_code(STOP_WORDS[best].0) }
     }
 
-    /// Whether a word, in lower case, says nothing about what a text in this language is about.
-    pub(crate) fn is_stop_word(self, word: &str) -> bool {
-        stop_words::of(self.code()).is_some_and(|list| stop_words::contains(list, word))
+    /// The words that say nothing about what a text in this language is about.
+    pub(crate) fn stop_words(self) -> StopWords {
+        StopWords(stop_words::language(self.code()))
     }
 
     pub(super) fn stemmer(self) -> Stemmer {

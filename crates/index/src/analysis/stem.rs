@@ -2,6 +2,9 @@
 //! thousand words make up most of any text.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use foldhash::fast::RandomState;
 
 use super::Language;
 use super::words::{fold, lower};
@@ -13,7 +16,7 @@ const REMEMBERED_MAX: usize = 32_768;
 /// Works out stems.
 #[derive(Clone, Default)]
 pub(crate) struct Stems {
-    remembered: Vec<HashMap<Box<str>, Box<str>>>,
+    remembered: Vec<HashMap<Box<str>, Box<str>, RandomState>>,
     lowered: String,
 }
 
@@ -30,7 +33,7 @@ impl Stems {
             return;
         };
         if self.remembered.len() <= language.index() {
-            self.remembered.resize_with(language.index() + 1, HashMap::new);
+            self.remembered.resize_with(language.index() + 1, HashMap::default);
         }
         let remembered = &mut self.remembered[language.index()];
         if let Some(stem) = remembered.get(self.lowered.as_str()) {
@@ -52,6 +55,30 @@ impl Stems {
     pub(crate) fn exact(word: &str, out: &mut String) {
         lower(word, out);
         fold(out);
+    }
+}
+
+/// Lends out memories of stems to searches, so that a search need not begin with an empty one.
+#[derive(Default)]
+pub(crate) struct StemPool(Mutex<Vec<Stems>>);
+
+impl StemPool {
+    /// Memories that are kept: as many as searches commonly run at the same time.
+    const KEPT_MAX: usize = 8;
+
+    /// Runs something with a memory that nobody else uses meanwhile.
+    pub(crate) fn lend<T>(&self, run: impl FnOnce(&mut Stems) -> T) -> T {
+        let mut stems = self.kept().pop().unwrap_or_default();
+        let result = run(&mut stems);
+        let mut kept = self.kept();
+        if kept.len() < Self::KEPT_MAX {
+            kept.push(stems);
+        }
+        result
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Stems>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,6 +4,12 @@
 //! The lists are short on purpose: a word that is missing costs little, a word too many cannot be
 //! searched beside others. The lists of English and Indonesian also hold the words of questions.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// The longest function word of all lists, in bytes.
+const WORD_BYTES_MAX: usize = 18;
+
 /// Lists by language code, each in the order of bytes.
 #[rustfmt::skip]
 pub(super) const STOP_WORDS: &[(&str, &[&str])] = &[
@@ -220,19 +226,32 @@ pub(super) const STOP_WORDS: &[(&str, &[&str])] = &[
     ]),
 ];
 
-/// The list of a language.
-pub(super) fn of(code: &str) -> Option<&'static [&'static str]> {
+/// A set of languages: the bit at a language's place in [`STOP_WORDS`] is set.
+pub(super) type Languages = u32;
+
+/// The languages in which a word, in lower case, is a function word.
+pub(super) fn languages_of(word: &str) -> Languages {
+    static TABLE: LazyLock<HashMap<&'static str, Languages>> = LazyLock::new(|| {
+        let mut table = HashMap::new();
+        for (at, (_, list)) in STOP_WORDS.iter().enumerate() {
+            for word in *list {
+                *table.entry(*word).or_default() |= 1 << at;
+            }
+        }
+        table
+    });
+    // Most words are longer than all function words; they need no look-up.
+    if word.len() > WORD_BYTES_MAX { 0 } else { TABLE.get(word).copied().unwrap_or(0) }
+}
+
+/// The set with one language in it; empty if the language has no list.
+pub(super) fn language(code: &str) -> Languages {
     let code = match code {
         "ms" => "id",
         "nb" => "no",
         _ => code,
     };
-    STOP_WORDS.iter().find(|(known, _)| *known == code).map(|(_, list)| *list)
-}
-
-/// Whether a list holds a word.
-pub(super) fn contains(list: &[&str], word: &str) -> bool {
-    list.binary_search(&word).is_ok()
+    STOP_WORDS.iter().position(|(known, _)| *known == code).map_or(0, |at| 1 << at)
 }
 
 #[cfg(test)]
@@ -240,9 +259,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lists_can_be_searched() {
+    fn the_lists_fit_the_table() {
+        assert!(STOP_WORDS.len() <= Languages::BITS as usize);
         for (code, list) in STOP_WORDS {
             assert!(list.is_sorted_by(|a, b| a < b), "{code}");
+            assert!(list.iter().all(|word| word.len() <= WORD_BYTES_MAX), "{code}");
         }
+    }
+
+    #[test]
+    fn a_word_can_belong_to_several_languages() {
+        assert_eq!(languages_of("die"), language("de") | language("nl"));
+        assert_eq!(languages_of("walrus"), 0);
+        assert_eq!(language("ms"), language("id"));
     }
 }

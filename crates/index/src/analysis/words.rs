@@ -221,12 +221,10 @@ mod tests {
     proptest! {
         #[test]
         fn every_place_is_a_piece_of_the_text(text in "\\PC{0,80}") {
-            let mut expected_position = 0;
-            for word in Words::of(&text) {
+            for (place, word) in Words::of(&text).enumerate() {
                 prop_assert!(word.from < word.to);
                 prop_assert!(text.get(word.from..word.to).is_some());
-                prop_assert_eq!(word.position, expected_position);
-                expected_position += 1;
+                prop_assert_eq!(word.position, place);
             }
         }
     }

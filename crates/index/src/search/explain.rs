@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::rank::{Parts, Scored};
 use super::{Search, addresses};
 use crate::IndexError;
+use crate::analysis::Stems;
 
 /// A number, what it is, and what it is made of.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,13 +38,17 @@ impl Explanation {
 
 impl Search<'_> {
     /// Explains one page, whether or not it is among the hits.
-    pub(super) fn explain(&self, url: &str) -> Result<Option<Explanation>, IndexError> {
+    pub(super) fn explain(
+        &self,
+        url: &str,
+        stems: &mut Stems,
+    ) -> Result<Option<Explanation>, IndexError> {
         let term = Term::from_field_text(self.fields.url, url);
         let by_url = TermQuery::new(term, IndexRecordOption::Basic);
         let found = self.view.searcher.search(&by_url, &TopDocs::with_limit(1).order_by_score())?;
         let Some(address) = addresses(found).pop() else { return Ok(None) };
-        let (parsed, plan) = self.read()?;
-        let ranked = self.ranked(&plan)?;
+        let (parsed, plan) = self.read(stems)?;
+        let ranked = self.ranked(&plan, stems)?;
         let rows = self.tidy(&ranked, &parsed)?;
         let place = rows.iter().position(|row| ranked[row.place].address == address);
         if let Some(place) = place {

@@ -10,7 +10,7 @@ use tantivy::{DocAddress, TantivyDocument};
 use super::plan::Plan;
 use super::rank::{Ranking, Scored};
 use crate::IndexError;
-use crate::analysis::{Stems, Words, lower};
+use crate::analysis::{Language, Stems, Words, lower};
 use crate::fields::Fields;
 
 /// Candidates that are learned from.
@@ -31,6 +31,7 @@ pub(crate) fn apply(
     ranking: &Ranking<'_>,
     fields: &Fields,
     plan: &Plan,
+    stems: &mut Stems,
     scored: &mut [Scored],
 ) -> Result<(), IndexError> {
     let best = scored.first().map_or(0.0, |best| best.score);
@@ -42,7 +43,7 @@ pub(crate) fn apply(
     for teacher in &scored[..TEACHERS] {
         let trust = (teacher.score / best).powi(2);
         trust_sum += trust;
-        for (stem, count) in stem_counts(ranking, fields, teacher.address)? {
+        for (stem, count) in stem_counts(ranking, fields, stems, teacher.address)? {
             let count = count as f32;
             *shares.entry(stem).or_default() += trust * count / (count + SATURATION);
         }
@@ -83,6 +84,7 @@ fn learn(
 fn stem_counts(
     ranking: &Ranking<'_>,
     fields: &Fields,
+    stems: &mut Stems,
     address: DocAddress,
 ) -> Result<HashMap<String, u32>, IndexError> {
     let page: TantivyDocument = ranking.view.searcher.doc(address)?;
@@ -90,15 +92,15 @@ fn stem_counts(
         |field| page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
     let text = format!("{} {}", text_of(fields.title), text_of(fields.text));
     let language = ranking.view.language(address)?;
+    let stop_words = language.map(Language::stop_words).unwrap_or_default();
     let mut counts = HashMap::new();
-    let mut stems = Stems::default();
     let (mut lowered, mut stem) = (String::new(), String::new());
     for word in Words::of(&text).take(WORDS_READ) {
         let written = &text[word.from..word.to];
         lower(written, &mut lowered);
         let is_telling = lowered.len() > 2
             && !lowered.bytes().any(|byte| byte.is_ascii_digit())
-            && !language.is_some_and(|language| language.is_stop_word(&lowered));
+            && !stop_words.has(&lowered);
         if is_telling {
             stems.stem(written, language, &mut stem);
             *counts.entry(stem.clone()).or_default() += 1;

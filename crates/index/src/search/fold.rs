@@ -18,7 +18,7 @@ pub(crate) struct Row {
     pub(crate) page: u64,
     pub(crate) sketch: u64,
     /// Which site it is from; `None` for documents without an address.
-    pub(crate) site: Option<u32>,
+    pub(crate) site: Option<u64>,
     /// Places of the pages that were folded into it, and how many there are.
     pub(crate) similar: Vec<usize>,
     pub(crate) similar_count: usize,
@@ -71,7 +71,7 @@ pub(crate) fn group_sites(rows: Vec<Row>) -> Vec<Row> {
 mod tests {
     use super::*;
 
-    fn row(place: usize, site: u32, sketch: u64) -> Row {
+    fn row(place: usize, site: u64, sketch: u64) -> Row {
         let page = u64::try_from(place).unwrap();
         Row { place, page, sketch, site: Some(site), ..Row::default() }
     }

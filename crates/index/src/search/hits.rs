@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use serde::Serialize;
-use tantivy::columnar::{Column as FastColumn, StrColumn};
+use tantivy::columnar::Column as FastColumn;
 use tantivy::schema::{Field, Value};
 use tantivy::{DocAddress, SegmentReader, TantivyDocument};
 use telusur_model::Timestamp;
@@ -14,6 +14,7 @@ use super::fold::Row;
 use super::plan::Plan;
 use super::snippet::{Snippet, Sought, snippet};
 use super::{Scored, Search};
+use crate::analysis::Stems;
 use crate::fields::name;
 use crate::inert::inert;
 use crate::query::HITS_MAX;
@@ -65,9 +66,7 @@ pub struct Hit {
 struct RowColumns {
     page: FastColumn<u64>,
     sketch: FastColumn<u64>,
-    sites: Option<StrColumn>,
-    /// Numbers of sites by the segment's own numbers: looking up a name is the dear part.
-    known_sites: HashMap<u64, u32>,
+    site: FastColumn<u64>,
 }
 
 impl RowColumns {
@@ -76,28 +75,8 @@ impl RowColumns {
         Ok(Self {
             page: columns.u64(name::PAGE)?,
             sketch: columns.u64(name::SKETCH)?,
-            sites: columns.str(name::SITE)?,
-            known_sites: HashMap::new(),
+            site: columns.u64(name::SITE_NUMBER)?,
         })
-    }
-
-    /// The number of a page's site, the same in all segments.
-    fn site(
-        &mut self,
-        doc: u32,
-        ids: &mut HashMap<String, u32>,
-    ) -> Result<Option<u32>, IndexError> {
-        let Some(sites) = &self.sites else { return Ok(None) };
-        let Some(ord) = sites.ords().first(doc) else { return Ok(None) };
-        if let Some(&id) = self.known_sites.get(&ord) {
-            return Ok(Some(id));
-        }
-        let mut name = String::new();
-        sites.ord_to_str(ord, &mut name)?;
-        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        let id = *ids.entry(name).or_insert(next);
-        self.known_sites.insert(ord, id);
-        Ok(Some(id))
     }
 }
 
@@ -105,7 +84,6 @@ impl Search<'_> {
     /// What tidying wants to know about ranked pages.
     pub(super) fn rows(&self, ranked: &[DocAddress]) -> Result<Vec<Row>, IndexError> {
         let mut segments: HashMap<u32, RowColumns> = HashMap::new();
-        let mut site_ids: HashMap<String, u32> = HashMap::new();
         let mut rows = Vec::with_capacity(ranked.len());
         for (place, address) in ranked.iter().enumerate() {
             let columns = match segments.entry(address.segment_ord) {
@@ -119,7 +97,7 @@ impl Search<'_> {
                 place,
                 page: columns.page.first(address.doc_id).unwrap_or(0),
                 sketch: columns.sketch.first(address.doc_id).unwrap_or(0),
-                site: columns.site(address.doc_id, &mut site_ids)?,
+                site: columns.site.first(address.doc_id),
                 ..Row::default()
             });
         }
@@ -132,6 +110,7 @@ impl Search<'_> {
         plan: &Plan,
         ranked: &[Scored],
         rows: &[Row],
+        stems: &mut Stems,
     ) -> Result<Vec<Hit>, IndexError> {
         let sought = self.sought(plan);
         let offset = self.query.offset.min(HITS_MAX);
@@ -139,7 +118,7 @@ impl Search<'_> {
         let mut hits = Vec::with_capacity(limit.min(rows.len()));
         for row in rows.iter().skip(offset).take(limit) {
             let scored = &ranked[row.place];
-            let mut hit = self.hit(scored.address, &sought)?;
+            let mut hit = self.hit(scored.address, &sought, stems)?;
             hit.score = scored.score;
             hit.more_from_site = row.more_from_site;
             hit.similar_count = row.similar_count;
@@ -156,7 +135,12 @@ impl Search<'_> {
     }
 
     /// A page as a hit, with the snippet that fits best.
-    pub(super) fn hit(&self, address: DocAddress, sought: &[Sought]) -> Result<Hit, IndexError> {
+    pub(super) fn hit(
+        &self,
+        address: DocAddress,
+        sought: &[Sought],
+        stems: &mut Stems,
+    ) -> Result<Hit, IndexError> {
         let page = self.page(address)?;
         let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
         let doc = address.doc_id;
@@ -167,7 +151,7 @@ impl Search<'_> {
             page.get_first(self.fields.key).and_then(|key| DocKey::from_bytes(key.as_bytes()?));
         let key = key.ok_or_else(|| IndexError::Damaged("a page has no key".to_owned()))?;
         let language = self.view.language(address)?;
-        let mut snippet = snippet(&self.text(&page, self.fields.text), language, sought);
+        let mut snippet = snippet(&self.text(&page, self.fields.text), language, sought, stems);
         if snippet.text.is_empty() {
             snippet.text = inert(&self.text(&page, self.fields.description), TITLE_CHARS_MAX);
         }

@@ -11,6 +11,7 @@ use super::plan::plan;
 use super::snippet::Snippet;
 use super::{Results, Search, addresses};
 use crate::IndexError;
+use crate::analysis::Stems;
 use crate::fields::name;
 use crate::inert::inert;
 use crate::query::{Column, HITS_MAX, Parsed};
@@ -29,14 +30,14 @@ const ALL_COLUMNS: &[Column] =
 
 impl Search<'_> {
     /// The pages in which the pattern matches, newest first.
-    pub(super) fn by_pattern(&self) -> Result<Results, IndexError> {
+    pub(super) fn by_pattern(&self, stems: &mut Stems) -> Result<Results, IndexError> {
         let pattern = compile(&self.query.text)?;
         let columns = if self.query.columns.is_empty() { ALL_COLUMNS } else { &self.query.columns };
         let offset = self.query.offset.min(HITS_MAX);
         let wanted = offset + self.query.limit.min(HITS_MAX - offset);
         let mut results = Results::default();
         let mut found = 0;
-        let pages = self.newest_first()?;
+        let pages = self.newest_first(stems)?;
         let pages_count = pages.len();
         for (read, address) in pages.into_iter().enumerate() {
             if found == wanted {
@@ -46,7 +47,7 @@ impl Search<'_> {
             let Some(snippet) = self.first_match(address, &pattern, columns)? else { continue };
             found += 1;
             if found > offset {
-                let mut hit = self.hit(address, &[])?;
+                let mut hit = self.hit(address, &[], stems)?;
                 hit.snippet = snippet;
                 results.hits.push(hit);
             }
@@ -55,14 +56,14 @@ impl Search<'_> {
         Ok(results)
     }
 
-    fn newest_first(&self) -> Result<Vec<DocAddress>, IndexError> {
+    fn newest_first(&self, stems: &mut Stems) -> Result<Vec<DocAddress>, IndexError> {
         let top =
             TopDocs::with_limit(PAGES_READ_MAX).order_by_fast_field::<u64>(name::TIME, Order::Desc);
         let no_words = Parsed::default();
         let matching: Box<dyn EngineQuery> = if self.query.filters.is_empty() {
             Box::new(AllQuery)
         } else {
-            plan(self.view, self.fields, self.query, &no_words)?.matching
+            plan(self.view, self.fields, stems, self.query, &no_words)?.matching
         };
         Ok(addresses(self.view.searcher.search(&matching, &top)?))
     }

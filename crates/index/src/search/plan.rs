@@ -66,6 +66,7 @@ impl PlanWord {
 pub(crate) fn plan(
     view: &View,
     fields: &Fields,
+    stems: &mut Stems,
     query: &Query,
     parsed: &Parsed,
 ) -> Result<Plan, IndexError> {
@@ -73,7 +74,7 @@ pub(crate) fn plan(
         view,
         fields,
         languages: view.languages.iter().copied().take(LANGUAGES_MAX).collect(),
-        stems: Stems::default(),
+        stems,
         like_left: LIKE_WORDS_MAX,
     };
     let words = planner.ranked_words(query, parsed)?;
@@ -119,7 +120,7 @@ struct Planner<'v> {
     view: &'v View,
     fields: &'v Fields,
     languages: Vec<Language>,
-    stems: Stems,
+    stems: &'v mut Stems,
     like_left: usize,
 }
 
@@ -140,10 +141,11 @@ impl Planner<'_> {
             }
         }
         let language = self.query_language(query, &typed);
+        let stop_words = language.map(Language::stop_words).unwrap_or_default();
         let says_little = |word: &str| {
             let mut lowered = String::new();
             lower(word, &mut lowered);
-            language.is_some_and(|language| language.is_stop_word(&lowered))
+            stop_words.has(&lowered)
         };
         let telling: Vec<&str> = typed
             .iter()
@@ -211,9 +213,10 @@ impl Planner<'_> {
         }
         let mut lowered = String::new();
         let mut known = |language: &Language| {
+            let stop_words = language.stop_words();
             let is_known = |(word, _): &&(&str, bool)| {
                 lower(word, &mut lowered);
-                language.is_stop_word(&lowered)
+                stop_words.has(&lowered)
             };
             typed.iter().filter(is_known).count()
         };

@@ -53,9 +53,14 @@ pub(crate) struct Sought {
 }
 
 /// The best piece of a text.
-pub(crate) fn snippet(text: &str, language: Option<Language>, sought: &[Sought]) -> Snippet {
+pub(crate) fn snippet(
+    text: &str,
+    language: Option<Language>,
+    sought: &[Sought],
+    stems: &mut Stems,
+) -> Snippet {
     let text = looked_at(text);
-    let words: Vec<Found> = find(text, language, sought);
+    let words: Vec<Found> = find(text, language, sought, stems);
     let start = best_start(&words, sought);
     let end = (start + SNIPPET_WORDS).min(words.len());
     show(text, &words, start, end)
@@ -76,8 +81,12 @@ struct Found {
     sought: Option<usize>,
 }
 
-fn find(text: &str, language: Option<Language>, sought: &[Sought]) -> Vec<Found> {
-    let mut stems = Stems::default();
+fn find(
+    text: &str,
+    language: Option<Language>,
+    sought: &[Sought],
+    stems: &mut Stems,
+) -> Vec<Found> {
     let mut stem = String::new();
     Words::of(text)
         .map(|word| {
@@ -172,7 +181,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, stems: &[&str], expect: &str) {
         let english = Language::from_code("en");
-        assert_eq!(snippet(text, english, &sought(stems)).html(), expect);
+        assert_eq!(snippet(text, english, &sought(stems), &mut Stems::default()).html(), expect);
     }
 
     #[test]
@@ -197,7 +206,7 @@ mod tests {
             "y ".repeat(100),
             "z ".repeat(100)
         );
-        let html = snippet(&text, None, &sought(&["alpha", "beta"])).html();
+        let html = snippet(&text, None, &sought(&["alpha", "beta"]), &mut Stems::default()).html();
         assert!(
             html.starts_with("… y y y y y y <mark>alpha</mark> <mark>beta</mark> end. z"),
             "{html}"
@@ -220,7 +229,7 @@ mod tests {
         #[test]
         fn snippets_are_inert(text in any::<String>(), words in "[a-z<>&\u{202e}\u{1b} ]{0,80}") {
             let text = format!("{text} {words} a b {text}");
-            let snippet = snippet(&text, None, &sought(&["a", "b", "x"]));
+            let snippet = snippet(&text, None, &sought(&["a", "b", "x"]), &mut Stems::default());
             prop_assert!(!snippet.text.chars().any(is_dangerous));
             let without_marks = snippet.html().replace("<mark>", "").replace("</mark>", "");
             prop_assert!(!without_marks.contains(['<', '>', '"', '\'']));
