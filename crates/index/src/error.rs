@@ -1,0 +1,68 @@
+//! What can go wrong with the index itself.
+
+use std::io;
+
+use tantivy::TantivyError;
+use tantivy::directory::error::{LockError, OpenReadError};
+
+/// Our trouble, by what the caller does about it.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// The files cannot be read as an index: build it anew from the store.
+    #[error("the search index is damaged: {0}")]
+    Damaged(String),
+    /// The index was written by another version: build it anew from the store.
+    #[error("the search index has format {found}, this version reads {expected}")]
+    OtherVersion {
+        /// The format on disk.
+        found: u32,
+        /// The format of this version.
+        expected: u32,
+    },
+    /// Another process writes this index.
+    #[error("another process writes this search index")]
+    Locked,
+    /// The disk failed or is full.
+    #[error("search index: {0}")]
+    Disk(#[from] io::Error),
+    /// The engine failed in a way that nothing above explains.
+    #[error("search index: {0}")]
+    Engine(TantivyError),
+    /// A pattern for `--regex` that cannot be used.
+    #[error("pattern: {0}")]
+    Pattern(String),
+}
+
+impl IndexError {
+    /// Whether building the index anew is the way out.
+    pub fn needs_rebuild(&self) -> bool {
+        matches!(self, Self::Damaged(_) | Self::OtherVersion { .. })
+    }
+}
+
+impl From<TantivyError> for IndexError {
+    fn from(error: TantivyError) -> Self {
+        match error {
+            TantivyError::LockFailure(LockError::LockBusy, _) => Self::Locked,
+            TantivyError::DataCorruption(_)
+            | TantivyError::IncompatibleIndex(_)
+            | TantivyError::SchemaError(_)
+            | TantivyError::FieldNotFound(_)
+            | TantivyError::OpenReadError(
+                OpenReadError::FileDoesNotExist(_) | OpenReadError::IncompatibleIndex(_),
+            ) => Self::Damaged(error.to_string()),
+            TantivyError::OpenReadError(OpenReadError::IoError { ref io_error, .. })
+            | TantivyError::IoError(ref io_error)
+                if is_damage(io_error) =>
+            {
+                Self::Damaged(error.to_string())
+            }
+            _ => Self::Engine(error),
+        }
+    }
+}
+
+/// Whether the disk worked and what it gave back makes no sense.
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+}

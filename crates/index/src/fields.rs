@@ -1,0 +1,305 @@
+//! The columns of the index, and how a document becomes a row.
+//!
+//! `body` holds a page's words in three sections, one after the other: its title; what stands around
+//! the text (headings, description, keywords, anchors, words of the address); the text. Two numbers
+//! per page say where the sections meet. So one list of positions per word tells how often it occurs
+//! where, and all words of a page are weighed against one length: separate fields with lengths of
+//! their own rank worse.
+
+use tantivy::TantivyDocument;
+use tantivy::schema::{
+    BytesOptions, FAST, Field, INDEXED, IndexRecordOption, STORED, STRING, Schema, SchemaBuilder,
+    TextFieldIndexing, TextOptions,
+};
+use telusur_model::PageUrl;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::IndexDoc;
+use crate::analysis::{EXACT, Language, STEMMED, Words, with_language};
+use crate::near_duplicates::Profile;
+
+/// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
+/// nothing beyond this.
+const AROUND_WORDS_MAX: usize = 400;
+/// Texts of links that are indexed for a page; beyond that they repeat each other.
+const ANCHORS_MAX: usize = 50;
+/// Targets of links that are indexed for a page.
+const LINKS_MAX: usize = 300;
+/// Longest text of a page that is indexed and stored: about 170,000 words. Longer ones are books
+/// and generated lists, whose beginning says what they are.
+const TEXT_BYTES_MAX: usize = 1 << 20;
+
+/// The columns.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fields {
+    pub(crate) key: Field,
+    pub(crate) id: Field,
+    pub(crate) body: Field,
+    pub(crate) exact: Field,
+    pub(crate) title_words: Field,
+    pub(crate) description_words: Field,
+    pub(crate) keyword_words: Field,
+    pub(crate) url_words: Field,
+    pub(crate) site: Field,
+    pub(crate) site_number: Field,
+    pub(crate) host: Field,
+    pub(crate) language: Field,
+    pub(crate) kind: Field,
+    pub(crate) has: Field,
+    pub(crate) rights: Field,
+    pub(crate) link: Field,
+    pub(crate) crawl: Field,
+    pub(crate) status: Field,
+    pub(crate) depth: Field,
+    pub(crate) time: Field,
+    pub(crate) year: Field,
+    pub(crate) fetched: Field,
+    pub(crate) published: Field,
+    pub(crate) page: Field,
+    pub(crate) words: Field,
+    pub(crate) title_end: Field,
+    pub(crate) text_start: Field,
+    pub(crate) sketch: Field,
+    pub(crate) url: Field,
+    pub(crate) title: Field,
+    pub(crate) description: Field,
+    pub(crate) keywords: Field,
+    pub(crate) text: Field,
+}
+
+/// Names of the columns that are read by name.
+pub(crate) mod name {
+    pub(crate) const SITE: &str = "site";
+    pub(crate) const SITE_NUMBER: &str = "site_number";
+    pub(crate) const LANGUAGE: &str = "language";
+    pub(crate) const KIND: &str = "kind";
+    pub(crate) const YEAR: &str = "year";
+    pub(crate) const CRAWL: &str = "crawl";
+    pub(crate) const TIME: &str = "time";
+    pub(crate) const FETCHED: &str = "fetched";
+    pub(crate) const PUBLISHED: &str = "published";
+    pub(crate) const PAGE: &str = "page";
+    pub(crate) const WORDS: &str = "words";
+    pub(crate) const TITLE_END: &str = "title_end";
+    pub(crate) const TEXT_START: &str = "text_start";
+    pub(crate) const SKETCH: &str = "sketch";
+    pub(crate) const URL: &str = "url";
+}
+
+impl Fields {
+    /// The schema, and the columns in it.
+    pub(crate) fn schema() -> (Schema, Self) {
+        let mut schema = Schema::builder();
+        let number = INDEXED | FAST;
+        let raw = STRING | FAST;
+        let fields = Self {
+            key: schema.add_bytes_field("key", BytesOptions::from(INDEXED | STORED)),
+            id: schema.add_text_field("id", STRING | STORED),
+            body: words_field(
+                &mut schema,
+                "body",
+                STEMMED,
+                IndexRecordOption::WithFreqsAndPositions,
+            ),
+            exact: words_field(&mut schema, "exact", EXACT, IndexRecordOption::Basic),
+            title_words: words_field(&mut schema, "in_title", STEMMED, IndexRecordOption::Basic),
+            description_words: words_field(
+                &mut schema,
+                "in_description",
+                STEMMED,
+                IndexRecordOption::Basic,
+            ),
+            keyword_words: words_field(
+                &mut schema,
+                "in_keywords",
+                STEMMED,
+                IndexRecordOption::Basic,
+            ),
+            url_words: words_field(&mut schema, "in_url", EXACT, IndexRecordOption::Basic),
+            site: schema.add_text_field(name::SITE, raw.clone()),
+            // Comparing numbers is far cheaper than reading the names of hundreds of sites.
+            site_number: schema.add_u64_field(name::SITE_NUMBER, FAST),
+            host: schema.add_text_field("host", STRING),
+            language: schema.add_text_field(name::LANGUAGE, raw.clone()),
+            kind: schema.add_text_field(name::KIND, raw.clone()),
+            has: schema.add_text_field("has", STRING),
+            rights: schema.add_text_field("rights", STRING),
+            link: schema.add_u64_field("link", INDEXED),
+            crawl: schema.add_u64_field(name::CRAWL, number.clone()),
+            status: schema.add_u64_field("status", number.clone()),
+            depth: schema.add_u64_field("depth", FAST),
+            time: schema.add_u64_field(name::TIME, FAST),
+            year: schema.add_u64_field(name::YEAR, number),
+            fetched: schema.add_u64_field(name::FETCHED, FAST),
+            published: schema.add_u64_field(name::PUBLISHED, FAST),
+            page: schema.add_u64_field(name::PAGE, FAST),
+            words: schema.add_u64_field(name::WORDS, FAST),
+            title_end: schema.add_u64_field(name::TITLE_END, FAST),
+            text_start: schema.add_u64_field(name::TEXT_START, FAST),
+            sketch: schema.add_u64_field(name::SKETCH, FAST),
+            url: schema.add_text_field(name::URL, raw | STORED),
+            title: schema.add_text_field("title", STORED),
+            description: schema.add_text_field("description", STORED),
+            keywords: schema.add_text_field("keywords", STORED),
+            text: schema.add_text_field("text", STORED),
+        };
+        (schema.build(), fields)
+    }
+
+    /// A page as a row.
+    pub(crate) fn row(&self, doc: &IndexDoc) -> TantivyDocument {
+        let text = cut(&doc.text, TEXT_BYTES_MAX);
+        let language = doc.language.as_deref().filter(|code| !code.is_empty());
+        // Short texts without function words are mostly names and titles, in English more often than
+        // in any other language; words that are written the same are found either way.
+        let stem_language = match language {
+            Some(code) => Language::from_code(code),
+            None => Language::guess(&format!("{} {text}", doc.title)).or(Language::from_code("en")),
+        };
+        let mut row = TantivyDocument::new();
+        row.add_bytes(self.key, &doc.key.to_bytes());
+        if let Some(id) = &doc.id {
+            row.add_text(self.id, id);
+        }
+        self.add_words(&mut row, doc, text, stem_language);
+        self.add_place(&mut row, &doc.url);
+        let code =
+            language.map(|code| code.split(['-', '_']).next().unwrap_or(code).to_lowercase());
+        let code = code.as_deref().or(stem_language.map(Language::code));
+        row.add_text(self.language, code.unwrap_or_default());
+        self.add_facts(&mut row, doc);
+        row.add_text(self.url, &doc.url);
+        row.add_text(self.title, &doc.title);
+        row.add_text(self.description, &doc.description);
+        row.add_text(self.keywords, &doc.keywords);
+        row.add_text(self.text, text);
+        row
+    }
+
+    fn add_words(
+        &self,
+        row: &mut TantivyDocument,
+        doc: &IndexDoc,
+        text: &str,
+        language: Option<Language>,
+    ) {
+        let url_words = readable_url(&doc.url);
+        let around = around_text(doc, &url_words);
+        let title_end = Words::of(&doc.title).count();
+        // The engine leaves one position free between the values of a field.
+        let text_start = title_end + 1 + Words::of(&around).count() + 1;
+        for section in [doc.title.as_str(), &around, text] {
+            row.add_text(self.body, with_language(language, section));
+            row.add_text(self.exact, section);
+        }
+        row.add_text(self.title_words, with_language(language, &doc.title));
+        row.add_text(self.description_words, with_language(language, &doc.description));
+        row.add_text(self.keyword_words, with_language(language, &doc.keywords));
+        row.add_text(self.url_words, &url_words);
+        let profile = Profile::of(text, language);
+        row.add_u64(self.sketch, profile.sketch.0);
+        row.add_u64(self.words, as_u64(title_end + profile.content_words));
+        row.add_u64(self.title_end, as_u64(title_end));
+        row.add_u64(self.text_start, as_u64(text_start));
+    }
+
+    fn add_place(&self, row: &mut TantivyDocument, url: &str) {
+        let Ok(url) = PageUrl::parse(url) else { return };
+        let host = url.host();
+        let site = host.site();
+        row.add_text(self.site, site.as_str());
+        row.add_u64(self.site_number, xxh3_64(site.as_str().as_bytes()));
+        // `site:` takes a host or any domain above it.
+        let mut domain = host.as_str();
+        loop {
+            row.add_text(self.host, domain);
+            match domain.split_once('.') {
+                Some((_, rest)) if rest.contains('.') => domain = rest,
+                _ => break,
+            }
+        }
+    }
+
+    fn add_facts(&self, row: &mut TantivyDocument, doc: &IndexDoc) {
+        let time = doc.published_at.unwrap_or(doc.fetched_at);
+        row.add_text(self.kind, doc.kind.to_lowercase());
+        row.add_u64(self.crawl, u64::from(doc.key.crawl.0));
+        row.add_u64(self.status, u64::from(doc.status));
+        row.add_u64(self.depth, u64::from(doc.depth));
+        row.add_u64(self.time, time.0);
+        row.add_u64(self.year, year(time));
+        row.add_u64(self.fetched, doc.fetched_at.0);
+        if let Some(published) = doc.published_at {
+            row.add_u64(self.published, published.0);
+        }
+        row.add_u64(self.page, page_number(doc.key.url.0));
+        for word in &doc.has {
+            row.add_text(self.has, word.to_lowercase());
+        }
+        for word in &doc.rights {
+            row.add_text(self.rights, word.to_lowercase());
+        }
+        for link in doc.links.iter().take(LINKS_MAX) {
+            row.add_u64(self.link, link_number(link));
+        }
+    }
+}
+
+fn words_field(
+    schema: &mut SchemaBuilder,
+    name: &str,
+    tokenizer: &str,
+    record: IndexRecordOption,
+) -> Field {
+    let indexing = TextFieldIndexing::default()
+        .set_tokenizer(tokenizer)
+        .set_index_option(record)
+        .set_fieldnorms(record != IndexRecordOption::Basic);
+    schema.add_text_field(name, TextOptions::default().set_indexing_options(indexing))
+}
+
+/// What stands around a page's text, as one text.
+fn around_text(doc: &IndexDoc, url_words: &str) -> String {
+    let mut around = String::new();
+    let anchors = doc.anchors.iter().take(ANCHORS_MAX);
+    for part in [&doc.description, &doc.keywords].into_iter().chain(&doc.headings).chain(anchors) {
+        around.push_str(part);
+        around.push('\n');
+    }
+    around.push_str(url_words);
+    let end = Words::of(&around).nth(AROUND_WORDS_MAX).map(|word| word.from);
+    around.truncate(end.unwrap_or(around.len()));
+    around
+}
+
+/// An address with its escapes resolved, so that words in it can be found.
+pub(crate) fn readable_url(url: &str) -> String {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned()
+}
+
+/// The number under which links to an address are indexed.
+pub(crate) fn link_number(url: &str) -> u64 {
+    xxh3_64(url.as_bytes())
+}
+
+/// The half of a page's key that tells pages apart well enough for link rank.
+pub(crate) fn page_number(key: u128) -> u64 {
+    u64::try_from(key & u128::from(u64::MAX)).expect("the upper half was masked")
+}
+
+fn year(time: telusur_model::Timestamp) -> u64 {
+    time.rfc3339().get(..4).and_then(|year| year.parse().ok()).unwrap_or(1970)
+}
+
+fn as_u64(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

@@ -1,0 +1,29 @@
+//! Makes stored pages searchable: a full-text index, ranking, snippets, facets, link rank.
+//!
+//! It is handed documents and a checkpoint, and answers queries. It opens no connection, knows no
+//! store and reads no clock. Read in the order of the flow: [`IndexDoc`] goes into a
+//! [`SearchIndex`]; a [`Query`] is read leniently, finds candidates, ranks them, folds what says
+//! the same, and comes out as [`Results`].
+
+mod analysis;
+mod dictionary;
+mod document;
+mod error;
+mod fields;
+mod index;
+mod inert;
+mod link_rank;
+mod near_duplicates;
+mod query;
+mod search;
+mod view;
+
+pub use analysis::Language;
+pub use document::{DocKey, IndexDoc};
+pub use error::IndexError;
+pub use index::{IndexLimits, SearchIndex};
+pub use inert::{escape_html, inert};
+pub use link_rank::{LinkGraph, LinkGraphBuilder, Ranks};
+pub use near_duplicates::Sketch;
+pub use query::{Column, FacetBy, Filter, HITS_MAX, Query, Sort};
+pub use search::{Explanation, FacetCount, Facets, Hit, Results, Snippet};

@@ -1,0 +1,193 @@
+//! Answers a [`Query`]: plan, candidates, ranking, feedback, folding, and the hits of one page.
+
+mod explain;
+mod facets;
+mod feedback;
+mod fold;
+mod hits;
+mod pattern;
+mod plan;
+mod rank;
+mod snippet;
+mod suggest;
+
+use std::time::Instant;
+
+use serde::Serialize;
+use tantivy::collector::{Count, TopDocs};
+use tantivy::{DocAddress, Order};
+
+pub use explain::Explanation;
+pub use facets::{FacetCount, Facets};
+pub use hits::Hit;
+pub use snippet::Snippet;
+
+use crate::analysis::Stems;
+use crate::fields::{Fields, name};
+use crate::link_rank::Ranks;
+use crate::query::{Filter, HITS_MAX, Parsed, Query, Sort, parse};
+use crate::view::View;
+use crate::{IndexError, SearchIndex};
+use facets::FacetCollector;
+use fold::Row;
+use plan::{Plan, plan};
+use rank::{Ranking, Scored};
+
+/// Candidates that are ranked in full. More change the first hundred hits hardly at all.
+const CANDIDATES_MIN: usize = 300;
+
+/// The answer to a query.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Results {
+    /// One page of hits.
+    pub hits: Vec<Hit>,
+    /// How many pages match. Folded ones count, so that it is more than can be paged through.
+    pub estimated_total: u64,
+    /// Counts by what was asked for.
+    pub facets: Facets,
+    /// What was left out of the query, in words.
+    pub ignored: Vec<String>,
+    /// A query that probably finds more.
+    pub did_you_mean: Option<String>,
+    /// How long it took.
+    pub took_ms: u64,
+}
+
+impl SearchIndex {
+    /// Searches.
+    pub fn search(&self, query: &Query) -> Result<Results, IndexError> {
+        let start = Instant::now();
+        let (view, ranks) = (self.view(), self.ranks());
+        let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
+        let mut results = self.stems().lend(|stems| {
+            if query.pattern { search.by_pattern(stems) } else { search.by_words(stems) }
+        })?;
+        results.took_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(results)
+    }
+
+    /// Why the page at an address stands where it stands for a query; `None` if the index does not
+    /// hold it.
+    pub fn explain(&self, query: &Query, url: &str) -> Result<Option<Explanation>, IndexError> {
+        let (view, ranks) = (self.view(), self.ranks());
+        let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
+        self.stems().lend(|stems| search.explain(url, stems))
+    }
+
+    /// Ways to go on typing, best first.
+    pub fn suggest(&self, typed: &str, max: usize) -> Result<Vec<String>, IndexError> {
+        suggest::completions(&self.view(), self.fields(), typed, max)
+    }
+}
+
+/// One search at work.
+struct Search<'s> {
+    view: &'s View,
+    fields: &'s Fields,
+    ranks: &'s Ranks,
+    query: &'s Query,
+}
+
+impl Search<'_> {
+    fn by_words(&self, stems: &mut Stems) -> Result<Results, IndexError> {
+        let (parsed, plan) = self.read(stems)?;
+        let ranked = self.ranked(&plan, stems)?;
+        let rows = self.tidy(&ranked, &parsed)?;
+        let searcher = &self.view.searcher;
+        let facets = if self.query.facets.is_empty() {
+            Facets::new()
+        } else {
+            searcher.search(&plan.matching, &FacetCollector { by: self.query.facets.clone() })?
+        };
+        Ok(Results {
+            hits: self.hits(&plan, &ranked, &rows, stems)?,
+            estimated_total: u64::try_from(searcher.search(&plan.matching, &Count)?)
+                .unwrap_or(u64::MAX),
+            facets,
+            did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &parsed)?,
+            ignored: parsed.ignored,
+            took_ms: 0,
+        })
+    }
+
+    /// Reads and plans the query. If no page has all that it demands, nothing is demanded.
+    fn read(&self, stems: &mut Stems) -> Result<(Parsed, Plan), IndexError> {
+        let mut parsed = parse(&self.query.text);
+        if parsed.is_prose() {
+            parsed = parsed.relaxed();
+        }
+        let first = plan(self.view, self.fields, stems, self.query, &parsed)?;
+        if parsed.required.is_empty() || !self.is_empty(&first)? {
+            return Ok((parsed, first));
+        }
+        let mut relaxed = parsed.clone().relaxed();
+        let second = plan(self.view, self.fields, stems, self.query, &relaxed)?;
+        if self.is_empty(&second)? {
+            return Ok((parsed, first));
+        }
+        relaxed
+            .ignored
+            .push("no page has all that was required: any of the words will do".to_owned());
+        Ok((relaxed, second))
+    }
+
+    fn is_empty(&self, plan: &Plan) -> Result<bool, IndexError> {
+        Ok(self.view.searcher.search(&plan.matching, &Count)? == 0)
+    }
+
+    /// The best matching pages, in order.
+    fn ranked(&self, plan: &Plan, stems: &mut Stems) -> Result<Vec<Scored>, IndexError> {
+        let searcher = &self.view.searcher;
+        let wanted = (self.query.offset.saturating_add(self.query.limit)).min(HITS_MAX);
+        // Folding takes some away.
+        let top = TopDocs::with_limit(CANDIDATES_MIN.max(wanted * 3 / 2));
+        let sort = if plan.words.is_empty() && self.query.sort == Sort::Relevance {
+            Sort::Newest
+        } else {
+            self.query.sort
+        };
+        let candidates: Vec<DocAddress> = match sort {
+            Sort::Relevance => addresses(searcher.search(&plan.matching, &top.order_by_score())?),
+            Sort::Newest => {
+                let order = top.order_by_fast_field::<u64>(name::TIME, Order::Desc);
+                addresses(searcher.search(&plan.matching, &order)?)
+            }
+            Sort::Url => {
+                let order = top.order_by_string_fast_field(name::URL, Order::Asc);
+                addresses(searcher.search(&plan.matching, &order)?)
+            }
+        };
+        let ranking = self.ranking();
+        let mut scored = ranking.score(plan, &candidates)?;
+        if sort == Sort::Relevance {
+            feedback::apply(&ranking, self.fields, plan, stems, &mut scored)?;
+        } else {
+            let place = |scored: &Scored| candidates.iter().position(|it| *it == scored.address);
+            scored.sort_by_cached_key(place);
+        }
+        Ok(scored)
+    }
+
+    fn ranking(&self) -> Ranking<'_> {
+        Ranking { view: self.view, ranks: self.ranks, now: self.query.now }
+    }
+
+    /// Folds and groups, if that is wanted.
+    fn tidy(&self, ranked: &[Scored], parsed: &Parsed) -> Result<Vec<Row>, IndexError> {
+        let addresses: Vec<DocAddress> = ranked.iter().map(|scored| scored.address).collect();
+        let mut rows = self.rows(&addresses)?;
+        if self.query.fold_similar {
+            rows = fold::fold_similar(rows);
+        }
+        let names_site = |filter: &Filter| matches!(filter, Filter::Site(_));
+        let one_site = parsed.filters.iter().chain(&self.query.filters).any(names_site);
+        if self.query.group_sites && self.query.sort == Sort::Relevance && !one_site {
+            rows = fold::group_sites(rows);
+        }
+        Ok(rows)
+    }
+}
+
+fn addresses<T>(top: Vec<(T, DocAddress)>) -> Vec<DocAddress> {
+    top.into_iter().map(|(_, address)| address).collect()
+}

@@ -1,0 +1,193 @@
+//! [`Hit`]: a found page, ready to be shown.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use serde::Serialize;
+use tantivy::columnar::Column as FastColumn;
+use tantivy::schema::{Field, Value};
+use tantivy::{DocAddress, SegmentReader, TantivyDocument};
+use telusur_model::Timestamp;
+
+use super::explain::Explanation;
+use super::fold::Row;
+use super::plan::Plan;
+use super::snippet::{Snippet, Sought, snippet};
+use super::{Scored, Search};
+use crate::analysis::Stems;
+use crate::fields::name;
+use crate::inert::inert;
+use crate::query::HITS_MAX;
+use crate::{DocKey, IndexError};
+
+/// Characters of a title that are shown.
+const TITLE_CHARS_MAX: usize = 200;
+/// Characters of an address that are shown: as many as an address can have.
+const URL_CHARS_MAX: usize = telusur_model::URL_BYTES_MAX;
+
+/// A found page. All texts are harmless to print on a terminal; HTML needs escaping, which
+/// [`Snippet::html`] and [`escape_html`](crate::escape_html) do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Hit {
+    /// Its identity.
+    pub key: DocKey,
+    /// The name that an imported document brought along.
+    pub id: Option<String>,
+    /// Its address.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// The piece of its text that fits best.
+    pub snippet: Snippet,
+    /// The site that it belongs to.
+    pub site: Option<String>,
+    /// The code of its language.
+    pub language: Option<String>,
+    /// What it was made from.
+    pub kind: String,
+    /// When it was fetched.
+    pub fetched_at: Timestamp,
+    /// When it says that it was published.
+    pub published_at: Option<Timestamp>,
+    /// How well it fits. Comparable within one answer only.
+    pub score: f32,
+    /// How many more pages of its site wait behind those of others.
+    pub more_from_site: usize,
+    /// How many pages say nearly the same and are not shown.
+    pub similar_count: usize,
+    /// The addresses of the first of those.
+    pub similar: Vec<String>,
+    /// Why it stands where it stands, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explanation: Option<Explanation>,
+}
+
+/// The columns of a segment that tidying reads.
+struct RowColumns {
+    page: FastColumn<u64>,
+    sketch: FastColumn<u64>,
+    site: FastColumn<u64>,
+}
+
+impl RowColumns {
+    fn open(reader: &SegmentReader) -> Result<Self, IndexError> {
+        let columns = reader.fast_fields();
+        Ok(Self {
+            page: columns.u64(name::PAGE)?,
+            sketch: columns.u64(name::SKETCH)?,
+            site: columns.u64(name::SITE_NUMBER)?,
+        })
+    }
+}
+
+impl Search<'_> {
+    /// What tidying wants to know about ranked pages.
+    pub(super) fn rows(&self, ranked: &[DocAddress]) -> Result<Vec<Row>, IndexError> {
+        let mut segments: HashMap<u32, RowColumns> = HashMap::new();
+        let mut rows = Vec::with_capacity(ranked.len());
+        for (place, address) in ranked.iter().enumerate() {
+            let columns = match segments.entry(address.segment_ord) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let reader = self.view.searcher.segment_reader(address.segment_ord);
+                    new.insert(RowColumns::open(reader)?)
+                }
+            };
+            rows.push(Row {
+                place,
+                page: columns.page.first(address.doc_id).unwrap_or(0),
+                sketch: columns.sketch.first(address.doc_id).unwrap_or(0),
+                site: columns.site.first(address.doc_id),
+                ..Row::default()
+            });
+        }
+        Ok(rows)
+    }
+
+    /// The hits of the page that was asked for.
+    pub(super) fn hits(
+        &self,
+        plan: &Plan,
+        ranked: &[Scored],
+        rows: &[Row],
+        stems: &mut Stems,
+    ) -> Result<Vec<Hit>, IndexError> {
+        let sought = self.sought(plan);
+        let offset = self.query.offset.min(HITS_MAX);
+        let limit = self.query.limit.min(HITS_MAX - offset);
+        let mut hits = Vec::with_capacity(limit.min(rows.len()));
+        for row in rows.iter().skip(offset).take(limit) {
+            let scored = &ranked[row.place];
+            let mut hit = self.hit(scored.address, &sought, stems)?;
+            hit.score = scored.score;
+            hit.more_from_site = row.more_from_site;
+            hit.similar_count = row.similar_count;
+            for &place in &row.similar {
+                let url = self.text(&self.page(ranked[place].address)?, self.fields.url);
+                hit.similar.push(inert(&url, URL_CHARS_MAX));
+            }
+            if self.query.explain {
+                hit.explanation = Some(self.explanation(plan, scored, row));
+            }
+            hits.push(hit);
+        }
+        Ok(hits)
+    }
+
+    /// A page as a hit, with the snippet that fits best.
+    pub(super) fn hit(
+        &self,
+        address: DocAddress,
+        sought: &[Sought],
+        stems: &mut Stems,
+    ) -> Result<Hit, IndexError> {
+        let page = self.page(address)?;
+        let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
+        let doc = address.doc_id;
+        let value_of = |column: &str| -> Result<Option<String>, IndexError> {
+            Ok(self.view.value(address, column)?.map(|value| inert(&value, TITLE_CHARS_MAX)))
+        };
+        let key =
+            page.get_first(self.fields.key).and_then(|key| DocKey::from_bytes(key.as_bytes()?));
+        let key = key.ok_or_else(|| IndexError::Damaged("a page has no key".to_owned()))?;
+        let language = self.view.language(address)?;
+        let mut snippet = snippet(&self.text(&page, self.fields.text), language, sought, stems);
+        if snippet.text.is_empty() {
+            snippet.text = inert(&self.text(&page, self.fields.description), TITLE_CHARS_MAX);
+        }
+        Ok(Hit {
+            key,
+            id: page.get_first(self.fields.id).and_then(|id| id.as_str().map(str::to_owned)),
+            url: inert(&self.text(&page, self.fields.url), URL_CHARS_MAX),
+            title: inert(&self.text(&page, self.fields.title), TITLE_CHARS_MAX),
+            snippet,
+            site: value_of(name::SITE)?,
+            language: value_of(name::LANGUAGE)?,
+            kind: value_of(name::KIND)?.unwrap_or_default(),
+            fetched_at: Timestamp(columns.u64(name::FETCHED)?.first(doc).unwrap_or(0)),
+            published_at: columns.u64(name::PUBLISHED)?.first(doc).map(Timestamp),
+            score: 0.0,
+            more_from_site: 0,
+            similar_count: 0,
+            similar: Vec::new(),
+            explanation: None,
+        })
+    }
+
+    pub(super) fn page(&self, address: DocAddress) -> Result<TantivyDocument, IndexError> {
+        Ok(self.view.searcher.doc(address)?)
+    }
+
+    pub(super) fn text(&self, page: &TantivyDocument, field: Field) -> String {
+        page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    }
+
+    fn sought(&self, plan: &Plan) -> Vec<Sought> {
+        let ranking = self.ranking();
+        let sought = plan
+            .words
+            .iter()
+            .map(|word| Sought { stems: word.stems(), weight: ranking.rarity(word.docs) });
+        sought.collect()
+    }
+}

@@ -1,0 +1,447 @@
+//! From what a query says to what is looked up: which pages match, and which words they are ranked
+//! by.
+//!
+//! The language of a query is rarely known, and pages were stemmed each in its own language. So a
+//! word is looked up under its stem in every language that the index holds, and as written: a page
+//! that has the word exactly is always found, whatever language it is in.
+
+use tantivy::query::{
+    AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery,
+    Query as EngineQuery, RangeQuery, TermQuery,
+};
+use tantivy::schema::{Field, IndexRecordOption, Term};
+
+use crate::IndexError;
+use crate::analysis::{Language, Stems, Words, is_gram, lower};
+use crate::dictionary;
+use crate::fields::{Fields, link_number};
+use crate::query::{Atom, Column, Filter, Parsed, Query};
+use crate::view::View;
+
+/// Languages that a word is looked up in. Stems of different languages mostly coincide, so that a
+/// word has two or three forms; more languages than this in one index are not worth the time.
+const LANGUAGES_MAX: usize = 12;
+/// Words that a beginning stands for.
+const PREFIXED_MAX: usize = 24;
+/// Words that are unknown to the index and get others in their place, per query: looking for them
+/// walks the dictionary.
+const LIKE_WORDS_MAX: usize = 4;
+/// How many words stand in for an unknown one.
+const LIKE_MAX: usize = 3;
+/// How much a word counts that stands in for an unknown one.
+const LIKE_WEIGHT: f32 = 0.8;
+
+/// What is looked up.
+pub(crate) struct Plan {
+    /// Which pages match. Its score chooses candidates, nothing more.
+    pub(crate) matching: Box<dyn EngineQuery>,
+    /// The words that pages are ranked by, in the order of the query, each once.
+    pub(crate) words: Vec<PlanWord>,
+    /// The columns that words must occur in; all if empty.
+    pub(crate) columns: Vec<Column>,
+}
+
+/// A word that pages are ranked by.
+pub(crate) struct PlanWord {
+    /// As written, folded.
+    pub(crate) written: String,
+    /// Its forms in the index.
+    pub(crate) terms: Vec<Term>,
+    /// The form under which it is indexed as written.
+    pub(crate) exact: Term,
+    /// In how many pages it stands, in any form.
+    pub(crate) docs: u64,
+    /// How much it counts: how often it was asked for, less if it stands in for another.
+    pub(crate) weight: f32,
+}
+
+impl PlanWord {
+    /// Its forms in the index, as texts.
+    pub(crate) fn stems(&self) -> Vec<String> {
+        self.terms.iter().filter_map(|term| term.value().as_str().map(str::to_owned)).collect()
+    }
+}
+
+/// Plans a query.
+pub(crate) fn plan(
+    view: &View,
+    fields: &Fields,
+    stems: &mut Stems,
+    query: &Query,
+    parsed: &Parsed,
+) -> Result<Plan, IndexError> {
+    let mut planner = Planner {
+        view,
+        fields,
+        languages: view.languages.iter().copied().take(LANGUAGES_MAX).collect(),
+        stems,
+        like_left: LIKE_WORDS_MAX,
+    };
+    let words = planner.ranked_words(query, parsed)?;
+    let mut clauses: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
+    for group in &parsed.required {
+        let atoms = group.iter().map(|atom| planner.atom(atom)).collect::<Result<_, _>>()?;
+        clauses.push((Occur::Must, any(atoms)));
+    }
+    for atom in &parsed.excluded {
+        clauses.push((Occur::MustNot, planner.atom(atom)?));
+    }
+    for filter in parsed.filters.iter().chain(&query.filters) {
+        clauses.push(planner.filter(filter)?);
+    }
+    if !query.columns.is_empty() && !words.is_empty() {
+        clauses.push((Occur::Must, quiet(planner.in_columns(&words, &query.columns))));
+    }
+    let ranked: Vec<Box<dyn EngineQuery>> = words.iter().flat_map(word_queries).collect();
+    let matching = join(clauses, ranked, !parsed.required.is_empty());
+    Ok(Plan { matching, words, columns: query.columns.clone() })
+}
+
+/// All clauses together. Wanted words decide about matching unless others are required; alone, they
+/// stay a plain list of terms, of which the engine can skip most.
+fn join(
+    mut clauses: Vec<(Occur, Box<dyn EngineQuery>)>,
+    ranked: Vec<Box<dyn EngineQuery>>,
+    has_required: bool,
+) -> Box<dyn EngineQuery> {
+    if clauses.is_empty() {
+        return any(ranked);
+    }
+    if !ranked.is_empty() {
+        let occur = if has_required { Occur::Should } else { Occur::Must };
+        clauses.push((occur, any(ranked)));
+    } else if clauses.iter().all(|(occur, _)| *occur == Occur::MustNot) {
+        clauses.push((Occur::Must, quiet(Box::new(AllQuery))));
+    }
+    Box::new(BooleanQuery::new(clauses))
+}
+
+struct Planner<'v> {
+    view: &'v View,
+    fields: &'v Fields,
+    languages: Vec<Language>,
+    stems: &'v mut Stems,
+    like_left: usize,
+}
+
+impl Planner<'_> {
+    /// The words that pages are ranked by: all that were typed but excluded ones, without words that
+    /// say little as long as others remain.
+    fn ranked_words(
+        &mut self,
+        query: &Query,
+        parsed: &Parsed,
+    ) -> Result<Vec<PlanWord>, IndexError> {
+        let mut typed: Vec<(&str, bool)> = Vec::new();
+        for atom in parsed.wanted.iter().chain(parsed.required.iter().flatten()) {
+            match atom {
+                Atom::Word(text) => typed.extend(query_words(text).map(|word| (word, true))),
+                Atom::Phrase(text) => typed.extend(query_words(text).map(|word| (word, false))),
+                Atom::Prefix(prefix) => typed.push((prefix, false)),
+            }
+        }
+        let language = self.query_language(query, &typed);
+        let stop_words = language.map(Language::stop_words).unwrap_or_default();
+        let says_little = |word: &str| {
+            let mut lowered = String::new();
+            lower(word, &mut lowered);
+            stop_words.has(&lowered)
+        };
+        let telling: Vec<&str> = typed
+            .iter()
+            .filter(|(word, may_drop)| !may_drop || !says_little(word))
+            .map(|(word, _)| *word)
+            .collect();
+        let kept = if telling.is_empty() {
+            typed.iter().map(|(word, _)| *word).collect()
+        } else {
+            telling
+        };
+        let prefixes: Vec<&str> = parsed
+            .wanted
+            .iter()
+            .chain(parsed.required.iter().flatten())
+            .filter_map(
+                |atom| if let Atom::Prefix(prefix) = atom { Some(prefix.as_str()) } else { None },
+            )
+            .collect();
+        let mut words: Vec<PlanWord> = Vec::new();
+        for written in kept {
+            let mut folded = String::new();
+            Stems::exact(written, &mut folded);
+            let terms = if prefixes.contains(&written) || is_single_gram(written) {
+                self.prefixed_terms(&folded)?
+            } else {
+                self.terms(written)
+            };
+            // Two forms of one word are one word, asked for twice.
+            if let Some(known) = words.iter_mut().find(|known| known.terms == terms) {
+                known.weight += 1.0;
+                continue;
+            }
+            words.push(self.ranked_word(folded, terms)?);
+        }
+        Ok(words)
+    }
+
+    fn ranked_word(
+        &mut self,
+        written: String,
+        mut terms: Vec<Term>,
+    ) -> Result<PlanWord, IndexError> {
+        let mut docs = self.docs(&terms)?;
+        let mut weight = 1.0;
+        if docs == 0 && self.like_left > 0 {
+            self.like_left -= 1;
+            // Words as written are compared: the stem of a misspelt word is far from the right one.
+            let like = dictionary::like(self.view, self.fields.exact, &written, LIKE_MAX)?;
+            let like: Vec<Term> = like.iter().flat_map(|entry| self.terms(&entry.word)).collect();
+            if !like.is_empty() {
+                docs = self.docs(&like)?;
+                terms = like;
+                weight = LIKE_WEIGHT;
+            }
+        }
+        let exact = Term::from_field_text(self.fields.exact, &written);
+        Ok(PlanWord { written, terms, exact, docs, weight })
+    }
+
+    /// In which of the index's languages the query is: the one that knows most of its function words.
+    fn query_language(&self, query: &Query, typed: &[(&str, bool)]) -> Option<Language> {
+        if let Some(code) = &query.language {
+            return Language::from_code(code);
+        }
+        let mut lowered = String::new();
+        let mut known = |language: &Language| {
+            let stop_words = language.stop_words();
+            let is_known = |(word, _): &&(&str, bool)| {
+                lower(word, &mut lowered);
+                stop_words.has(&lowered)
+            };
+            typed.iter().filter(is_known).count()
+        };
+        let votes: Vec<(usize, Language)> =
+            self.languages.iter().map(|language| (known(language), *language)).collect();
+        let most = votes.iter().map(|(votes, _)| *votes).max()?;
+        votes.into_iter().find(|(votes, _)| *votes == most).map(|(_, language)| language)
+    }
+
+    /// The forms of a word: its stem in each language, and the word itself.
+    fn terms(&mut self, written: &str) -> Vec<Term> {
+        let mut terms = Vec::new();
+        let mut form = String::new();
+        let languages = self.languages.iter().copied().map(Some).chain([None]);
+        for language in languages {
+            self.stems.stem(written, language, &mut form);
+            let term = Term::from_field_text(self.fields.body, &form);
+            if !terms.contains(&term) {
+                terms.push(term);
+            }
+        }
+        terms
+    }
+
+    fn prefixed_terms(&self, prefix: &str) -> Result<Vec<Term>, IndexError> {
+        let entries = dictionary::prefixed(self.view, self.fields.body, prefix, PREFIXED_MAX)?;
+        Ok(entries.iter().map(|entry| self.body_term(&entry.word)).collect())
+    }
+
+    fn body_term(&self, form: &str) -> Term {
+        Term::from_field_text(self.fields.body, form)
+    }
+
+    fn docs(&self, terms: &[Term]) -> Result<u64, IndexError> {
+        let mut docs = 0;
+        for term in terms {
+            docs += self.view.searcher.doc_freq(term)?;
+        }
+        Ok(docs.min(self.view.searcher.num_docs()))
+    }
+
+    /// The pages that have a word or phrase. The words of a phrase must all be there as written, and
+    /// in this order by their stems.
+    fn atom(&mut self, atom: &Atom) -> Result<Box<dyn EngineQuery>, IndexError> {
+        let text = match atom {
+            Atom::Prefix(prefix) => {
+                let mut folded = String::new();
+                Stems::exact(prefix, &mut folded);
+                return Ok(any(self
+                    .prefixed_terms(&folded)?
+                    .into_iter()
+                    .map(term_query)
+                    .collect()));
+            }
+            Atom::Word(text) | Atom::Phrase(text) => text,
+        };
+        let words: Vec<&str> = query_words(text).collect();
+        let mut sequences: Vec<Vec<Term>> = Vec::new();
+        let languages: Vec<_> = self.languages.iter().copied().map(Some).chain([None]).collect();
+        for language in languages {
+            let mut sequence = Vec::with_capacity(words.len());
+            for word in &words {
+                let mut form = String::new();
+                self.stems.stem(word, language, &mut form);
+                sequence.push(self.body_term(&form));
+            }
+            if !sequences.contains(&sequence) {
+                sequences.push(sequence);
+            }
+        }
+        let in_order = any(sequences.into_iter().map(sequence_query).collect());
+        if matches!(atom, Atom::Word(_)) {
+            return Ok(in_order);
+        }
+        let mut clauses = vec![(Occur::Must, in_order)];
+        for word in words {
+            let mut folded = String::new();
+            Stems::exact(word, &mut folded);
+            let exact = TermQuery::new(
+                Term::from_field_text(self.fields.exact, &folded),
+                IndexRecordOption::Basic,
+            );
+            clauses.push((Occur::Must, quiet(Box::new(exact))));
+        }
+        Ok(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    fn filter(&mut self, filter: &Filter) -> Result<(Occur, Box<dyn EngineQuery>), IndexError> {
+        let fields = *self.fields;
+        let text = |field: Field, value: &str| -> Box<dyn EngineQuery> {
+            term_query(Term::from_field_text(field, value))
+        };
+        let number = |field: Field, value: u64| term_query(Term::from_field_u64(field, value));
+        let query = match filter {
+            Filter::Not(filter) => {
+                let (occur, query) = self.filter(filter)?;
+                let occur = if occur == Occur::Must { Occur::MustNot } else { Occur::Must };
+                return Ok((occur, query));
+            }
+            Filter::Site(domain) => text(fields.host, domain),
+            Filter::TitleWords(words) => self.all_words(words, fields.title_words),
+            Filter::UrlWords(words) => all_exact(words, fields.url_words),
+            Filter::Language(code) => text(fields.language, code),
+            Filter::Kind(kind) => text(fields.kind, kind),
+            Filter::From(time) => time_range(fields.time, time.0, u64::MAX),
+            Filter::Until(time) => match time.0.checked_sub(1) {
+                Some(last) => time_range(fields.time, 0, last),
+                None => Box::new(EmptyQuery),
+            },
+            Filter::Year(year) => number(fields.year, u64::from(*year)),
+            Filter::Has(what) => text(fields.has, what),
+            Filter::Crawl(crawl) => number(fields.crawl, u64::from(*crawl)),
+            Filter::Status(first, last) => {
+                time_range(fields.status, u64::from(*first), u64::from(*last))
+            }
+            Filter::Link(url) => number(fields.link, link_number(url)),
+            Filter::Rights(word) => text(fields.rights, word),
+        };
+        Ok((Occur::Must, quiet(query)))
+    }
+
+    /// The pages that have all these words in a column of stems.
+    fn all_words(&mut self, text: &str, field: Field) -> Box<dyn EngineQuery> {
+        let words: Vec<&str> = query_words(text).collect();
+        let mut clauses = Vec::with_capacity(words.len());
+        for word in words {
+            let forms = self.terms(word);
+            let forms = forms.iter().map(|term| term_query(in_field(term, field))).collect();
+            clauses.push((Occur::Must, any(forms)));
+        }
+        all(clauses)
+    }
+
+    /// The pages that have at least one of the words in one of the columns.
+    fn in_columns(&self, words: &[PlanWord], columns: &[Column]) -> Box<dyn EngineQuery> {
+        let mut queries: Vec<Box<dyn EngineQuery>> = Vec::new();
+        for column in columns {
+            let field = match column {
+                Column::Title => self.fields.title_words,
+                Column::Description => self.fields.description_words,
+                Column::Keywords => self.fields.keyword_words,
+                Column::Text => self.fields.body,
+                Column::Url => {
+                    let urls = words
+                        .iter()
+                        .map(|word| Term::from_field_text(self.fields.url_words, &word.written));
+                    queries.extend(urls.map(term_query));
+                    continue;
+                }
+            };
+            let terms = words.iter().flat_map(|word| &word.terms);
+            queries.extend(terms.map(|term| term_query(in_field(term, field))));
+        }
+        any(queries)
+    }
+}
+
+/// The words of a piece of a query. Where pairs of characters stand for words, the single last
+/// character of a run is left out: the pair before it has it.
+pub(crate) fn query_words(text: &str) -> impl Iterator<Item = &str> {
+    let mut end_before = 0;
+    Words::of(text).filter_map(move |word| {
+        let repeats = word.to == end_before;
+        end_before = word.to;
+        (!repeats).then(|| &text[word.from..word.to])
+    })
+}
+
+fn is_single_gram(word: &str) -> bool {
+    let mut chars = word.chars();
+    chars.next().is_some_and(is_gram) && chars.next().is_none()
+}
+
+fn in_field(term: &Term, field: Field) -> Term {
+    Term::from_field_text(field, term.value().as_str().unwrap_or_default())
+}
+
+fn all_exact(text: &str, field: Field) -> Box<dyn EngineQuery> {
+    let mut folded = String::new();
+    let clauses = query_words(text).map(|word| {
+        Stems::exact(word, &mut folded);
+        (Occur::Must, term_query(Term::from_field_text(field, &folded)))
+    });
+    all(clauses.collect())
+}
+
+/// The forms of a word as queries that the engine can rank candidates by.
+fn word_queries(word: &PlanWord) -> impl Iterator<Item = Box<dyn EngineQuery>> + '_ {
+    word.terms.iter().map(|term| -> Box<dyn EngineQuery> {
+        let query = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
+        Box::new(BoostQuery::new(Box::new(query), word.weight))
+    })
+}
+
+fn sequence_query(mut sequence: Vec<Term>) -> Box<dyn EngineQuery> {
+    match sequence.len() {
+        0 => Box::new(EmptyQuery),
+        1 => Box::new(TermQuery::new(sequence.remove(0), IndexRecordOption::WithFreqs)),
+        _ => Box::new(PhraseQuery::new(sequence)),
+    }
+}
+
+fn term_query(term: Term) -> Box<dyn EngineQuery> {
+    Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+}
+
+fn time_range(field: Field, first: u64, last: u64) -> Box<dyn EngineQuery> {
+    use std::ops::Bound::Included;
+    let term = |value| Included(Term::from_field_u64(field, value));
+    Box::new(RangeQuery::new(term(first), term(last)))
+}
+
+fn any(mut queries: Vec<Box<dyn EngineQuery>>) -> Box<dyn EngineQuery> {
+    match queries.len() {
+        0 => Box::new(EmptyQuery),
+        1 => queries.remove(0),
+        _ => Box::new(BooleanQuery::union(queries)),
+    }
+}
+
+fn all(clauses: Vec<(Occur, Box<dyn EngineQuery>)>) -> Box<dyn EngineQuery> {
+    if clauses.is_empty() { Box::new(EmptyQuery) } else { Box::new(BooleanQuery::new(clauses)) }
+}
+
+/// A condition that does not change the score.
+fn quiet(query: Box<dyn EngineQuery>) -> Box<dyn EngineQuery> {
+    Box::new(ConstScoreQuery::new(query, 0.0))
+}

@@ -1,0 +1,84 @@
+//! [`View`]: what one search sees. It stays the same while pages are added.
+
+use std::collections::HashMap;
+
+use tantivy::index::SegmentId;
+use tantivy::{DocAddress, Searcher};
+
+use crate::IndexError;
+use crate::analysis::Language;
+use crate::fields::{Fields, name};
+
+/// A moment of the index, and what ranking wants to know about it as a whole.
+pub(crate) struct View {
+    pub(crate) searcher: Searcher,
+    /// The languages of its pages, most pages first.
+    pub(crate) languages: Vec<Language>,
+    /// How many content words a page has on average; never below one.
+    pub(crate) words_mean: f32,
+    /// Per segment, its number of content words: segments never change, so they are read once.
+    words_of_segments: HashMap<SegmentId, u64>,
+}
+
+impl View {
+    /// The view of a searcher. `before` saves reading again what has not changed.
+    pub(crate) fn of(
+        searcher: &Searcher,
+        fields: &Fields,
+        before: Option<&Self>,
+    ) -> Result<Self, IndexError> {
+        let mut words_of_segments = HashMap::new();
+        let mut docs_of_languages: HashMap<Language, u64> = HashMap::new();
+        let (mut words, mut docs) = (0, 0);
+        for segment in searcher.segment_readers() {
+            let id = segment.segment_id();
+            let known = before.and_then(|before| before.words_of_segments.get(&id));
+            let segment_words = match known {
+                Some(&known) => known,
+                None => {
+                    let column = segment.fast_fields().u64(name::WORDS)?;
+                    (0..segment.max_doc()).filter_map(|doc| column.first(doc)).sum()
+                }
+            };
+            words += segment_words;
+            docs += u64::from(segment.max_doc());
+            words_of_segments.insert(id, segment_words);
+            let dictionary = segment.inverted_index(fields.language)?;
+            let mut terms = dictionary.terms().stream()?;
+            while terms.advance() {
+                let code = std::str::from_utf8(terms.key()).unwrap_or_default();
+                if let Some(language) = Language::from_code(code) {
+                    let docs = docs_of_languages.entry(language).or_default();
+                    *docs += u64::from(terms.value().doc_freq);
+                }
+            }
+        }
+        let mut languages: Vec<_> = docs_of_languages.into_iter().collect();
+        languages.sort_by_key(|&(language, docs)| (std::cmp::Reverse(docs), language));
+        Ok(Self {
+            searcher: searcher.clone(),
+            languages: languages.into_iter().map(|(language, _)| language).collect(),
+            words_mean: (words as f32 / docs.max(1) as f32).max(1.0),
+            words_of_segments,
+        })
+    }
+
+    /// A page's value in a column of texts.
+    pub(crate) fn value(
+        &self,
+        address: DocAddress,
+        column: &str,
+    ) -> Result<Option<String>, IndexError> {
+        let columns = self.searcher.segment_reader(address.segment_ord).fast_fields();
+        let Some(values) = columns.str(column)? else { return Ok(None) };
+        let Some(ord) = values.ords().first(address.doc_id) else { return Ok(None) };
+        let mut value = String::new();
+        values.ord_to_str(ord, &mut value)?;
+        Ok(Some(value).filter(|value| !value.is_empty()))
+    }
+
+    /// The language that a page was stemmed in.
+    pub(crate) fn language(&self, address: DocAddress) -> Result<Option<Language>, IndexError> {
+        Ok(self.value(address, name::LANGUAGE)?.as_deref().and_then(Language::from_code))
+    }
+}

@@ -1,0 +1,8 @@
+//! What an index promises to whoever uses it.
+
+mod crash;
+mod durability;
+mod hostile;
+mod relevance;
+mod search;
+mod web;
