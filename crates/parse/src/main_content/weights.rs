@@ -23,6 +23,7 @@ use crate::main_content::forest::Forest;
 
 /// Judges a block by what it is and where it stands.
 #[rustfmt::skip]
+#[allow(clippy::approx_constant, reason = "a bound that was learned is near 2π by chance")]
 pub(super) static MAIN_CONTENT: Forest = Forest {
     roots: &[
         0, 23, 46, 69, 92, 115, 138, 161, 184, 207, 230, 253, 276, 299, 322, 345, 368, 391, 414,
