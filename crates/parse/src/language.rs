@@ -7,7 +7,7 @@ use crate::text::cut;
 
 /// Bytes of text that are looked at. Trigrams are counted, and more of them make nothing better;
 /// on the sentences that were measured (100 bytes on average), every second one is sure already.
-const SAMPLE_BYTES: usize = 1 << 10;
+const SAMPLE_BYTES: usize = 640;
 /// Fewer letters than this are a name or a number, in any language.
 const SAMPLE_BYTES_MIN: usize = 20;
 /// Below this confidence the page knows better than the detector.
@@ -30,7 +30,7 @@ const FREQUENT_WORDS: [(&str, [&str; 12]); 10] = [
     ("ca", ["els", "amb", "és", "les", "per", "una", "més", "seva", "dels", "també", "aquest", "el"]),
 ];
 /// Words that make a sample, and the share of frequent ones, one in so many, that settles it.
-const SAMPLE_WORDS_MIN: usize = 40;
+const SAMPLE_WORDS_MIN: usize = 20;
 const FREQUENT_ONE_IN: usize = 7;
 
 /// Words that are much more common in Indonesian than in Malay, and the other way round, each list in
