@@ -21,6 +21,7 @@ use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::index_stage::IndexStage;
 use crate::parse_stage::ParseWork;
 use crate::progress::{RateMeter, picture};
 
@@ -29,6 +30,9 @@ pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
 /// Bodies held in memory between fetch and commit. With the default body limit of 1 MiB this is 64
 /// of the largest pages.
 const PIPELINE_BYTES_MAX: u64 = 64 << 20;
+/// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
+/// within two seconds.
+const INDEX_LAG_MAX: u64 = 4000;
 /// How often limits are checked and progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 /// How often running time and learned delays are written down.
@@ -108,6 +112,7 @@ pub(crate) struct CrawlTask {
     /// Work for the writer that found its channel full.
     pub(crate) backlog: VecDeque<CommitWork>,
     pub(crate) errands: Errands,
+    pub(crate) index: Option<IndexStage>,
     pub(crate) pipeline_visits: usize,
     pub(crate) pipeline_bytes: u64,
     pub(crate) is_shutting_down: bool,
@@ -147,7 +152,7 @@ impl CrawlTask {
         loop {
             let wake = self.hand_out()?;
             if self.is_shutting_down && self.crawls.is_empty() && self.backlog.is_empty() {
-                return Ok(());
+                return self.finish_index().await;
             }
             let pause_ms = wake.map_or(u64::MAX, |at| at.ms_since(self.clock.now()));
             let pause = tokio::time::sleep(Duration::from_millis(pause_ms.min(60_000)));
@@ -171,6 +176,7 @@ impl CrawlTask {
         self.send_backlog()?;
         loop {
             if !self.backlog.is_empty()
+                || self.index.as_ref().is_some_and(|index| index.lag() >= INDEX_LAG_MAX)
                 || self.pipeline_visits >= PIPELINE_VISITS_MAX
                 || self.pipeline_bytes >= PIPELINE_BYTES_MAX
             {
@@ -288,6 +294,10 @@ impl CrawlTask {
     }
 
     fn step_written(&mut self, committed: Committed, load: &Load) {
+        let pages = committed.gone.iter().filter(|gone| gone.stored_page).count() as u64;
+        if let Some(index) = self.index.as_ref().filter(|_| pages > 0) {
+            index.wake(pages);
+        }
         for gone in &committed.gone {
             self.frontier.committed(gone.crawl, &gone.host, gone.place, gone.stored_page);
         }
@@ -452,6 +462,9 @@ impl CrawlTask {
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
         self.call_witness(now);
+        if self.index.as_ref().is_some_and(IndexStage::has_ended) {
+            self.finish_index_now();
+        }
         let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in crawls {
             self.account(crawl, now, ACCOUNT_MS)?;
@@ -488,6 +501,25 @@ impl CrawlTask {
             })
             .collect();
         self.write(CommitWork::Account { active_ms: (crawl, ms), host_delays })
+    }
+
+    /// Makes everything searchable that is stored, and ends the index stage.
+    async fn finish_index(&mut self) -> Result<(), EngineError> {
+        if let Some(index) = self.index.take() {
+            let failed = tokio::task::spawn_blocking(move || index.finish()).await;
+            if let Ok(Some(error)) = failed {
+                tracing::error!(error, "the search index cannot follow; it is made good later");
+            }
+        }
+        Ok(())
+    }
+
+    /// The index stage has failed. What is crawled is stored all the same, and the index is derived:
+    /// the next start makes it good.
+    fn finish_index_now(&mut self) {
+        if let Some(error) = self.index.take().and_then(IndexStage::finish) {
+            tracing::error!(error, "the search index cannot follow; it is made good later");
+        }
     }
 
     /// When nobody answers any more, the host that answered last is asked again.

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
+use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress};
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -16,6 +17,7 @@ use crate::commit_stage::{self, Writer};
 use crate::crawl_task::{Command, CrawlTask, Event, Goal, PIPELINE_VISITS_MAX, Reply};
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::index_stage::{IndexStage, Indexer};
 use crate::parse_stage;
 
 /// Events waiting for the crawl task; senders wait when it is full.
@@ -31,6 +33,8 @@ pub struct EngineParts {
     pub fetcher: Arc<dyn Fetch>,
     /// The clocks.
     pub clock: Arc<dyn Clock>,
+    /// Where pages become searchable; without it they do not, in this process.
+    pub index: Option<Arc<SearchIndex>>,
 }
 
 /// What can be set about an engine.
@@ -65,7 +69,7 @@ pub struct EngineHandle {
 impl Engine {
     /// Starts the stages. Must be called inside a tokio runtime.
     pub fn start(parts: EngineParts, options: &EngineOptions) -> std::io::Result<Self> {
-        let EngineParts { store, fetcher, clock } = parts;
+        let EngineParts { store, fetcher, clock, index } = parts;
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
@@ -81,7 +85,12 @@ impl Engine {
         let committer = commit_stage::start(writer, commit_queue)?;
         let threads = options.parse_threads.max(1);
         let parsers = parse_stage::start(threads, parse_queue, &commit, &store, &clock)?;
+        let index = match index {
+            Some(index) => Some(IndexStage::start(Indexer::new(Arc::clone(&store), index))?),
+            None => None,
+        };
         let task = CrawlTask {
+            index,
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),

@@ -13,6 +13,7 @@ use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::{Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
+use telusur_model::CrawlNo;
 
 use crate::analysis::{EXACT, STEMMED, StemPool, exact_analyzer, stemmed_analyzer};
 use crate::fields::Fields;
@@ -123,6 +124,18 @@ impl SearchIndex {
         for key in deleted {
             writer.delete_term(by_key(key));
         }
+        let mut commit = writer.prepare_commit()?;
+        commit.set_payload(&upto.to_string());
+        commit.commit()?;
+        drop(writer);
+        self.reload()
+    }
+
+    /// Takes out everything of a crawl. The checkpoint stays where it is.
+    pub fn remove_crawl(&self, crawl: CrawlNo) -> Result<(), IndexError> {
+        let upto = self.applied_upto()?;
+        let mut writer = self.writer();
+        writer.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
         let mut commit = writer.prepare_commit()?;
         commit.set_payload(&upto.to_string());
         commit.commit()?;

@@ -70,6 +70,7 @@ impl<'a> StepWriter<'a> {
             let trail = Trail::of_file(&found);
             self.follow(found.discoveries, &trail, &found.scope);
         }
+        self.import(step.imports)?;
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
@@ -295,6 +296,46 @@ impl<'a> StepWriter<'a> {
             }
         }
         self.follow(discoveries, &trail, &scope);
+    }
+
+    /// Stores documents that no visit brought.
+    fn import(&mut self, imports: Vec<PageToStore>) -> Result<(), StoreError> {
+        let store = self.store;
+        for page in imports {
+            let crawl = page.record.crawl;
+            let Some(memory) = self.memory.crawl(crawl, &store.keyspaces)? else { continue };
+            let blobs: Vec<&[u8]> = page.packed.blob.as_deref().into_iter().collect();
+            let (places, end) = store.segments.append(crawl, memory.segment_end, &blobs)?;
+            memory.segment_end = end;
+            let key = rows::url_key(crawl, page.record.key);
+            let known = store.keyspaces.urls.get(key).map_err(engine_error)?;
+            match known.map(|row| rows::decode(&row, "urls")).transpose()? {
+                None => self.crawl_memory(crawl).stats.discovered += 1,
+                Some(UrlRow::Page { seq }) => self.drop_page(crawl, seq)?,
+                // A URL of a crawl that is no page yet will have its own answer.
+                Some(_) => continue,
+            }
+            self.touched_crawls.insert(crawl);
+            self.store_page(page, places.into_iter().next());
+        }
+        Ok(())
+    }
+
+    /// Takes a page out that is about to be replaced.
+    fn drop_page(&mut self, crawl: CrawlNo, seq: u64) -> Result<(), StoreError> {
+        let Some(page) = self.store.page_record(crawl, seq)? else { return Ok(()) };
+        self.batch.remove(&self.store.keyspaces.pages, rows::page_key(crawl, seq));
+        let stats = &mut self.crawl_memory(crawl).stats;
+        stats.pages -= 1;
+        stats.ok -= u64::from(page.is_ok());
+        stats.bytes -= page.bytes;
+        stats.wire_bytes -= page.wire_bytes;
+        for counter in [stats.statuses.get_mut(&page.status), stats.depths.get_mut(&page.depth)] {
+            if let Some(count) = counter {
+                *count -= 1;
+            }
+        }
+        Ok(())
     }
 
     fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {

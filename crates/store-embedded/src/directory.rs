@@ -16,8 +16,8 @@ const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may lie in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 6] =
-    [VERSION_FILE, VERSION_FILE_NEW, LOCK_FILE, "state", "bodies", "control.sock"];
+const OWN_ENTRIES: [&str; 7] =
+    [VERSION_FILE, VERSION_FILE_NEW, LOCK_FILE, "state", "bodies", "index", "control.sock"];
 
 /// An open, locked data directory.
 #[derive(Debug)]
@@ -104,6 +104,11 @@ impl DataDir {
 
     pub(crate) fn key_seed(&self) -> u64 {
         self.version.key_seed
+    }
+
+    /// Where the search index of a data directory lies.
+    pub fn index(root: &Path) -> PathBuf {
+        root.join("index")
     }
 
     /// Entries that do not belong into the directory.

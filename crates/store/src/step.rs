@@ -22,6 +22,8 @@ pub struct Step {
     pub found: Vec<Found>,
     /// What was learned about origins.
     pub origins: Vec<OriginRow>,
+    /// Documents that nobody crawled. One whose key is known as a page replaces that page.
+    pub imports: Vec<PageToStore>,
     /// Requests that belong to no URL of a crawl: those for robots.txt.
     pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
 }
@@ -34,6 +36,7 @@ impl Step {
             && self.host_delays.is_empty()
             && self.found.is_empty()
             && self.origins.is_empty()
+            && self.imports.is_empty()
             && self.errand_requests.is_empty()
     }
 }

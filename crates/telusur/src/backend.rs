@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use telusur_engine::desk::{self, Answer, Ask, Desk};
-use telusur_engine::{EngineError, RequestError};
+use telusur_engine::{EngineError, Indexer, RequestError};
+use telusur_index::{IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore};
 
@@ -18,6 +19,8 @@ pub struct OpenStore {
     pub store: Arc<dyn Store>,
     /// Where the control socket lies.
     pub control_socket: PathBuf,
+    /// The search index beside it.
+    pub index: Option<Arc<SearchIndex>>,
 }
 
 /// The data directory that the settings name.
@@ -28,7 +31,31 @@ pub fn data_dir(settings: &Settings) -> &Path {
 /// Opens a data directory, making it if it is new.
 pub fn open(dir: &Path) -> Result<OpenStore, Message> {
     let store = EmbeddedStore::open(dir).map_err(|error| store_message(&error))?;
-    Ok(OpenStore { store: Arc::new(store), control_socket: DataDir::control_socket(dir) })
+    Ok(OpenStore {
+        store: Arc::new(store),
+        control_socket: DataDir::control_socket(dir),
+        index: Some(open_index(dir)?),
+    })
+}
+
+/// Opens the search index of a data directory that is ours. The index is derived: one that is gone,
+/// damaged or of another version is begun anew, and filled from the store by whoever uses it.
+pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
+    let path = DataDir::index(dir);
+    let opened = match SearchIndex::open(&path, IndexLimits::default()) {
+        Err(error) if error.needs_rebuild() => {
+            tracing::warn!(%error, "the search index is built anew");
+            SearchIndex::create_anew(&path, IndexLimits::default())
+        }
+        opened => opened,
+    };
+    opened.map(Arc::new).map_err(|error| index_message(&error))
+}
+
+/// What went wrong with the search index, for people.
+pub fn index_message(error: &dyn std::fmt::Display) -> Message {
+    Message::new(Code::Storage, error.to_string())
+        .hint("The index is made from the stored pages; build it anew with: telusur index rebuild")
 }
 
 /// Asks whoever owns the directory, or the directory itself if nobody does. `each` is called with
@@ -42,7 +69,13 @@ pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Resul
         Ok(store) => {
             let store: Arc<dyn Store> = Arc::new(store);
             let was_closed = store.was_closed();
-            Desk::of_store(Arc::clone(&store)).answer(ask, &mut |answer| match answer {
+            let index = match ask {
+                Ask::Search(_) | Ask::Suggest { .. } => Some(index_up_to_date(dir, &store)?),
+                Ask::Remove { .. } | Ask::Cancel { .. } => Some(open_index(dir)?),
+                _ => None,
+            };
+            let desk = Desk::of_store(Arc::clone(&store)).with_index(index);
+            desk.answer(ask, &mut |answer| match answer {
                 end @ (Answer::End | Answer::Error { .. }) => {
                     last = Some(end);
                     true
@@ -71,6 +104,13 @@ pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Resul
         Some(Answer::Error { code, text }) => Err(answer_message(&code, text)),
         _ => Ok(()),
     }
+}
+
+fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchIndex>, Message> {
+    let index = open_index(dir)?;
+    let indexer = Indexer::new(Arc::clone(store), Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).map_err(|error| index_message(&error))?;
+    Ok(index)
 }
 
 /// A directory that was never made holds no crawls; reading it does not make it.

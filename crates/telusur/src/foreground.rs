@@ -58,6 +58,7 @@ impl Foreground {
             store: Arc::clone(&self.open.store),
             fetcher: Arc::new(fetcher),
             clock: Arc::clone(&clock),
+            index: self.open.index.clone(),
         };
         let options = EngineOptions {
             parse_threads: std::thread::available_parallelism().map_or(1, usize::from),
@@ -65,7 +66,8 @@ impl Foreground {
         };
         let mut engine = Engine::start(parts, &options)
             .map_err(|error| no_start(&format!("start the engine: {error}")))?;
-        let desk = Desk::of_engine(Arc::clone(&self.open.store), engine.handle());
+        let desk = Desk::of_engine(Arc::clone(&self.open.store), engine.handle())
+            .with_index(self.open.index.clone());
         let socket = desk::serve(&self.open.control_socket, desk)
             .map_err(|error| no_start(&format!("open the control socket: {error}")))?;
         let mut signals =

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use telusur_index::SearchIndex;
 use telusur_model::{
     Change, CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope,
     SiteShare, Timestamp, Verdict,
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CrawlAnswer, explain, export, politeness};
+use super::{Answer, Ask, CrawlAnswer, explain, export, politeness, search};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::stored_page::{each_page, earlier_page, stored_page};
@@ -18,6 +19,8 @@ use crate::stored_page::{each_page, earlier_page, stored_page};
 #[derive(Clone)]
 pub struct Desk {
     store: Arc<dyn Store>,
+    /// The index that searches go to, if this process has one.
+    index: Option<Arc<SearchIndex>>,
     /// The engine of this process, if it runs one.
     engine: Option<(EngineHandle, tokio::runtime::Handle)>,
     wall: fn() -> Timestamp,
@@ -29,13 +32,18 @@ pub(crate) type Emit<'a> = &'a mut dyn FnMut(Answer) -> bool;
 impl Desk {
     /// A desk of a process that only reads, or changes crawls that do not run.
     pub fn of_store(store: Arc<dyn Store>) -> Self {
-        Self { store, engine: None, wall }
+        Self { store, index: None, engine: None, wall }
     }
 
     /// A desk of a process that runs crawls. Must be called inside the engine's runtime.
     pub fn of_engine(store: Arc<dyn Store>, engine: EngineHandle) -> Self {
         let runtime = tokio::runtime::Handle::current();
-        Self { store, engine: Some((engine, runtime)), wall }
+        Self { store, index: None, engine: Some((engine, runtime)), wall }
+    }
+
+    /// The same desk, with an index to search in.
+    pub fn with_index(self, index: Option<Arc<SearchIndex>>) -> Self {
+        Self { index, ..self }
     }
 
     /// Answers, line by line. Blocks: never call it on an async thread.
@@ -72,6 +80,14 @@ impl Desk {
             Ask::Politeness { host } => {
                 let report = politeness::politeness(self.store.as_ref(), &Host::new(host))?;
                 emit(Answer::Politeness(Box::new(report)));
+            }
+            Ask::Search(ask) => {
+                emit(Answer::Found(Box::new(search::search(self.index()?, ask)?)));
+            }
+            Ask::Suggest { typed, max } => {
+                let ways = self.index()?.suggest(typed, *max);
+                let ways = ways.map_err(|error| RequestError::BadArgument(error.to_string()))?;
+                ways.into_iter().all(|way| emit(Answer::Suggestion(way)));
             }
             Ask::Verify => {
                 emit(Answer::Verified(self.verify()?));
@@ -135,9 +151,20 @@ impl Desk {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
                 self.store.remove(no)?;
+                if let Some(index) = &self.index {
+                    index
+                        .remove_crawl(no)
+                        .map_err(|error| RequestError::WrongState(error.to_string()))?;
+                }
             }
         }
         Ok(record.crawl.id.to_string())
+    }
+
+    fn index(&self) -> Result<&SearchIndex, RequestError> {
+        self.index
+            .as_deref()
+            .ok_or_else(|| RequestError::WrongState("this process keeps no search index".into()))
     }
 
     fn engine(

@@ -8,6 +8,7 @@ mod answer;
 mod explain;
 mod export;
 mod politeness;
+mod search;
 mod socket;
 
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,7 @@ pub use self::answer::Desk;
 pub use self::explain::{Explanation, Judged, RobotsSaid};
 pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
+pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
 pub use self::socket::{SocketGuard, ask, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
@@ -64,6 +66,15 @@ pub enum Ask {
     Politeness {
         /// The host's name.
         host: String,
+    },
+    /// Searches.
+    Search(SearchAsk),
+    /// Ways to go on typing.
+    Suggest {
+        /// What was typed so far.
+        typed: String,
+        /// How many, at most.
+        max: usize,
     },
     /// Checks the store.
     Verify,
@@ -131,6 +142,10 @@ pub enum Answer {
     Explanation(Box<Explanation>),
     /// How a host was treated.
     Politeness(Box<PolitenessReport>),
+    /// What a search found.
+    Found(Box<SearchAnswer>),
+    /// A way to go on typing.
+    Suggestion(String),
     /// What came of a check.
     Verified(VerifyReport),
     /// An order was carried out on this crawl.

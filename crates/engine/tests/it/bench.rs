@@ -63,6 +63,7 @@ impl Bench {
             store: Arc::clone(store) as Arc<dyn Store>,
             fetcher: Arc::clone(&self.fetcher) as Arc<dyn Fetch>,
             clock: Arc::clone(&self.clock),
+            index: None,
         };
         Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min }).unwrap()
     }

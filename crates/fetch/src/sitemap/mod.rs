@@ -131,6 +131,11 @@ pub enum Trouble {
     DecodeError(String),
 }
 
+/// Reads a date as sites write it: RFC 3339 and its parts, RFC 2822, and the usual variations.
+pub fn parse_date(text: &str) -> Option<Timestamp> {
+    dates::parse(text)
+}
+
 /// Reads a list of URLs of any known format, compressed with gzip or not.
 pub fn read(bytes: &[u8]) -> Sitemap {
     let unpacked = unpack::unpack(bytes);

@@ -4,6 +4,7 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
+mod search;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
+pub use search::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 
 use crate::settings::{Given, Key, Raw};
 
@@ -130,6 +132,14 @@ pub enum Command {
     Demo,
     /// Crawl from start URLs
     Crawl(Box<CrawlArgs>),
+    /// Search everything crawled so far
+    Search(Box<SearchArgs>),
+    /// Ways to go on typing a search
+    Suggest {
+        /// What was typed so far
+        #[arg(value_name = "TEXT")]
+        typed: String,
+    },
     /// List crawls
     Ls,
     /// Show one crawl: its counters, its errors, what it skipped
@@ -164,6 +174,17 @@ pub enum Command {
         /// The host, or a URL of it
         host: String,
     },
+    /// Take in JSON lines with id or url, title and text, and make them searchable
+    Import {
+        /// The file; - is standard input
+        file: PathBuf,
+        /// A name for the collection; importing under the same name again replaces documents
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+    },
+    /// Look after the search index
+    #[command(subcommand)]
+    Index(IndexCommand),
     /// Check every promise about the stored data
     Verify,
     /// How Telusur reads things, without touching the network

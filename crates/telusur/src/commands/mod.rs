@@ -12,6 +12,7 @@ mod inspect;
 mod manage;
 mod politeness;
 mod run;
+mod search;
 mod show;
 mod verify;
 
@@ -157,6 +158,10 @@ impl Session {
         match command {
             Command::Demo => demo::demo(self, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
+            Command::Search(arguments) => search::search(self, &arguments, output),
+            Command::Suggest { typed } => search::suggest(self, &typed, output),
+            Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
+            Command::Index(command) => search::index(self, &command, output),
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),

@@ -1,0 +1,162 @@
+//! Searches, as they are asked for and answered across processes.
+
+use serde::{Deserialize, Serialize};
+use telusur_index::{
+    Column, Explanation, FacetBy, Filter, Hit, Query, Results, SearchIndex, Snippet, Sort,
+};
+use telusur_model::{CrawlNo, Timestamp};
+
+use crate::error::RequestError;
+
+/// A search.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SearchAsk {
+    /// What was typed.
+    pub text: String,
+    /// Whether that is a regular expression.
+    pub pattern: bool,
+    /// The columns that it must occur in; all if empty.
+    pub columns: Vec<Column>,
+    /// The order of hits.
+    pub sort: Sort,
+    /// Hits left out at the beginning.
+    pub offset: usize,
+    /// Hits given.
+    pub limit: usize,
+    /// What to count by.
+    pub facets: Vec<FacetBy>,
+    /// Every document for itself: nothing is folded or grouped.
+    pub plain: bool,
+    /// Say why each hit stands where it stands.
+    pub explain: bool,
+    /// Only pages of this crawl.
+    pub crawl: Option<CrawlNo>,
+    /// The time now.
+    pub now: Option<Timestamp>,
+}
+
+/// The answer to a search.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SearchAnswer {
+    /// The hits, best first.
+    pub hits: Vec<SearchHit>,
+    /// How many pages match.
+    pub estimated_total: u64,
+    /// Counts, by what was asked for.
+    pub facets: Vec<(FacetBy, Vec<(String, u64)>)>,
+    /// What was left out of the query.
+    pub ignored: Vec<String>,
+    /// A query that probably finds more.
+    pub did_you_mean: Option<String>,
+    /// How long it took.
+    pub took_ms: u64,
+}
+
+/// One hit.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchHit {
+    /// The name of an imported document.
+    pub id: Option<String>,
+    /// Its address.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// The best piece of its text.
+    pub snippet: String,
+    /// Where the words that were found begin and end in it, in bytes.
+    pub marks: Vec<(usize, usize)>,
+    /// The same as HTML, with `<mark>`.
+    pub snippet_html: String,
+    /// Its site.
+    pub site: Option<String>,
+    /// Its language.
+    pub language: Option<String>,
+    /// What it was made from.
+    pub kind: String,
+    /// When it was fetched.
+    pub fetched_at: Timestamp,
+    /// When it was published.
+    pub published_at: Option<Timestamp>,
+    /// Its crawl.
+    pub crawl: CrawlNo,
+    /// How well it fits.
+    pub score: f32,
+    /// How many more of its site there are.
+    pub more_from_site: usize,
+    /// How many pages say nearly the same.
+    pub similar_count: usize,
+    /// Why it stands where it stands: indented lines.
+    pub why: Vec<String>,
+}
+
+pub(super) fn search(index: &SearchIndex, ask: &SearchAsk) -> Result<SearchAnswer, RequestError> {
+    let mut query = if ask.plain {
+        Query::batch(&ask.text, ask.limit)
+    } else {
+        Query { limit: ask.limit, ..Query::new(&ask.text) }
+    };
+    query.pattern = ask.pattern;
+    query.columns.clone_from(&ask.columns);
+    query.sort = ask.sort;
+    query.offset = ask.offset;
+    query.facets.clone_from(&ask.facets);
+    query.explain = ask.explain;
+    query.now = ask.now;
+    query.filters = ask.crawl.map(|crawl| Filter::Crawl(crawl.0)).into_iter().collect();
+    index.search(&query).map(answer).map_err(|error| RequestError::BadArgument(error.to_string()))
+}
+
+fn answer(results: Results) -> SearchAnswer {
+    let facets = results.facets.into_iter().map(|(by, counts)| {
+        (by, counts.into_iter().map(|count| (count.value, count.count)).collect())
+    });
+    SearchAnswer {
+        facets: facets.collect(),
+        hits: results.hits.into_iter().map(hit).collect(),
+        estimated_total: results.estimated_total,
+        ignored: results.ignored,
+        did_you_mean: results.did_you_mean,
+        took_ms: results.took_ms,
+    }
+}
+
+fn hit(hit: Hit) -> SearchHit {
+    let snippet_html = hit.snippet.html();
+    let Snippet { text, marks } = hit.snippet;
+    let mut why = Vec::new();
+    if let Some(explanation) = &hit.explanation {
+        write_why(explanation, 0, &mut why);
+    }
+    SearchHit {
+        id: hit.id,
+        url: hit.url,
+        title: hit.title,
+        snippet: text,
+        marks,
+        snippet_html,
+        site: hit.site,
+        language: hit.language,
+        kind: hit.kind,
+        fetched_at: hit.fetched_at,
+        published_at: hit.published_at,
+        crawl: hit.key.crawl,
+        score: hit.score,
+        more_from_site: hit.more_from_site,
+        similar_count: hit.similar_count,
+        why,
+    }
+}
+
+fn write_why(explanation: &Explanation, depth: usize, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "{:indent$}{:.3}  {}",
+        "",
+        explanation.value,
+        explanation.what,
+        indent = 2 * depth
+    ));
+    for part in &explanation.parts {
+        write_why(part, depth + 1, lines);
+    }
+}

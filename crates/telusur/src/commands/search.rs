@@ -1,0 +1,365 @@
+//! `telusur search`, `suggest`, `import` and `index`.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::json;
+use telusur_engine::desk::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
+use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
+use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
+use telusur_model::{
+    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, Politeness, RobotsRules,
+};
+use telusur_store::{NewCrawl, StoreError};
+use telusur_store_embedded::DataDir;
+
+use super::{Outcome, Session};
+use crate::backend;
+use crate::cli::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
+use crate::crawl_request::{CrawlRequest, Start};
+use crate::lines::csv_field;
+use crate::message::{Code, Message, shown};
+use crate::units::{show_count, show_size};
+
+/// Exit code when nothing was found.
+const NOTHING_FOUND: u8 = 1;
+
+pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn Write) -> Outcome {
+    if let Some(path) = &arguments.batch {
+        return batch(session, arguments, path, output);
+    }
+    if arguments.words.is_empty() {
+        return Err(Message::new(Code::Usage, "there is nothing to search for")
+            .hint("Name words: telusur search polite crawler")
+            .into());
+    }
+    let ask = search_ask(session, arguments, arguments.words.join(" "))?;
+    let answer = found(session, &Ask::Search(ask))?;
+    for ignored in &answer.ignored {
+        session.talk.note(&format!("ignored: {}", shown(ignored)));
+    }
+    let format = if session.global.json { SearchFormat::Json } else { arguments.format };
+    match format {
+        SearchFormat::Json => writeln!(output, "{}", json!(answer))?,
+        SearchFormat::Jsonl => {
+            answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", json!(hit)))?;
+        }
+        SearchFormat::Csv => write_csv(&answer, output)?,
+        SearchFormat::Urls => {
+            answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", shown(name(hit))))?;
+        }
+        SearchFormat::Text => write_text(session, &answer, output)?,
+    }
+    if let Some(better) = answer.did_you_mean.filter(|_| format == SearchFormat::Text) {
+        session.talk.note(&format!("did you mean: {}", shown(&better)));
+    }
+    Ok(if answer.hits.is_empty() { NOTHING_FOUND } else { 0 })
+}
+
+pub(super) fn suggest(session: &Session, typed: &str, output: &mut dyn Write) -> Outcome {
+    let mut written = Ok(());
+    session.ask(&Ask::Suggest { typed: typed.to_owned(), max: 10 }, &mut |answer| {
+        if let Answer::Suggestion(way) = answer {
+            written = writeln!(output, "{}", shown(&way));
+        }
+        written.is_ok()
+    })?;
+    written?;
+    Ok(0)
+}
+
+fn search_ask(
+    session: &Session,
+    arguments: &SearchArgs,
+    text: String,
+) -> Result<SearchAsk, Message> {
+    let mut text = text;
+    let conditions =
+        [("site", &arguments.site), ("lang", &arguments.lang), ("filetype", &arguments.kind)];
+    for (name, value) in conditions {
+        if let Some(value) = value.as_ref().filter(|_| !arguments.regex) {
+            text.push_str(&format!(" {name}:{value}"));
+        }
+    }
+    let crawl = match &arguments.crawl {
+        Some(id) => Some(crawl_no(session, id)?),
+        None => None,
+    };
+    let page = arguments.page.max(1);
+    Ok(SearchAsk {
+        text,
+        pattern: arguments.regex,
+        columns: arguments.columns.iter().map(|column| column_of(*column)).collect(),
+        sort: match arguments.sort {
+            SearchOrder::Relevance => Sort::Relevance,
+            SearchOrder::Newest => Sort::Newest,
+            SearchOrder::Url => Sort::Url,
+        },
+        offset: (page - 1).saturating_mul(arguments.limit),
+        limit: arguments.limit,
+        facets: arguments.facets.iter().map(|facet| facet_of(*facet)).collect(),
+        plain: false,
+        explain: arguments.explain,
+        crawl,
+        now: Some(SystemClock::new().wall()),
+    })
+}
+
+fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
+    let mut no = None;
+    session.ask(&Ask::Crawl { crawl: id.to_owned() }, &mut |answer| {
+        if let Answer::Crawl(crawl) = answer {
+            no = Some(crawl.record.crawl.no);
+        }
+        true
+    })?;
+    no.ok_or_else(|| Message::new(Code::NoSuchCrawl, format!("there is no crawl {}", shown(id))))
+}
+
+fn found(session: &Session, ask: &Ask) -> Result<SearchAnswer, Message> {
+    let mut found = SearchAnswer::default();
+    session.ask(ask, &mut |answer| {
+        if let Answer::Found(answer) = answer {
+            found = *answer;
+        }
+        true
+    })?;
+    Ok(found)
+}
+
+fn column_of(column: SearchColumn) -> Column {
+    match column {
+        SearchColumn::Title => Column::Title,
+        SearchColumn::Description => Column::Description,
+        SearchColumn::Keywords => Column::Keywords,
+        SearchColumn::Text => Column::Text,
+        SearchColumn::Url => Column::Url,
+    }
+}
+
+fn facet_of(facet: SearchFacet) -> FacetBy {
+    match facet {
+        SearchFacet::Site => FacetBy::Site,
+        SearchFacet::Language => FacetBy::Language,
+        SearchFacet::Kind => FacetBy::Kind,
+        SearchFacet::Year => FacetBy::Year,
+        SearchFacet::Crawl => FacetBy::Crawl,
+    }
+}
+
+/// What a hit is called: its address, or the name it was imported under.
+fn name(hit: &SearchHit) -> &str {
+    hit.id.as_deref().filter(|_| hit.url.is_empty()).unwrap_or(&hit.url)
+}
+
+fn write_text(session: &Session, answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
+    for hit in &answer.hits {
+        let title = if hit.title.is_empty() { name(hit) } else { &hit.title };
+        writeln!(output, "{}", shown(title))?;
+        writeln!(output, "  {}", shown(name(hit)))?;
+        if !hit.snippet.is_empty() {
+            writeln!(output, "  {}", marked(hit, session.terminal.is_colored))?;
+        }
+        let mut more = Vec::new();
+        if hit.similar_count > 0 {
+            more.push(format!("and {} similar pages", hit.similar_count));
+        }
+        if hit.more_from_site > 0 {
+            more.push(format!("{} more from this site", hit.more_from_site));
+        }
+        if !more.is_empty() {
+            writeln!(output, "  ({})", more.join(", "))?;
+        }
+        for line in &hit.why {
+            writeln!(output, "    {}", shown(line))?;
+        }
+        writeln!(output)?;
+    }
+    for (by, counts) in &answer.facets {
+        let counts: Vec<String> = counts
+            .iter()
+            .map(|(value, count)| format!("{} {}", shown(value), show_count(*count)))
+            .collect();
+        writeln!(output, "{:<10}{}", format!("{by:?}").to_lowercase(), counts.join(" · "))?;
+    }
+    let total = show_count(answer.estimated_total);
+    writeln!(output, "{total} pages in {} ms", answer.took_ms)
+}
+
+/// The snippet with the words that were found made to stand out, where the terminal can.
+fn marked(hit: &SearchHit, is_colored: bool) -> String {
+    if !is_colored {
+        return shown(&hit.snippet).to_string();
+    }
+    let mut text = String::new();
+    let mut at = 0;
+    for &(from, to) in &hit.marks {
+        let (Some(before), Some(word)) = (hit.snippet.get(at..from), hit.snippet.get(from..to))
+        else {
+            continue;
+        };
+        text.push_str(&format!("{}\u{1b}[1m{}\u{1b}[0m", shown(before), shown(word)));
+        at = to;
+    }
+    text.push_str(&shown(hit.snippet.get(at..).unwrap_or_default()));
+    text
+}
+
+fn write_csv(answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
+    writeln!(output, "url,title,snippet,site,language,score")?;
+    for hit in &answer.hits {
+        let site = hit.site.as_deref().unwrap_or_default();
+        let language = hit.language.as_deref().unwrap_or_default();
+        let fields = [name(hit), &hit.title, &hit.snippet, site, language].map(csv_field);
+        writeln!(output, "{},{:.4}", fields.join(","), hit.score)?;
+    }
+    Ok(())
+}
+
+/// One query of a batch.
+#[derive(Deserialize)]
+struct BatchLine {
+    id: serde_json::Value,
+    #[serde(alias = "text")]
+    query: String,
+}
+
+/// Answers many queries in one go, for people who measure relevance.
+fn batch(
+    session: &Session,
+    arguments: &SearchArgs,
+    path: &Path,
+    output: &mut dyn Write,
+) -> Outcome {
+    for (number, line) in (1_u64..).zip(open_lines(path)?.lines()) {
+        let line = line.map_err(|error| unreadable(path, &error))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let query: BatchLine =
+            serde_json::from_str(&line).map_err(|error| bad_line(number, &error.to_string()))?;
+        let mut ask = search_ask(session, arguments, query.query)?;
+        ask.plain = true;
+        let answer = found(session, &Ask::Search(ask))?;
+        let hits: Vec<&str> = answer.hits.iter().map(name).collect();
+        writeln!(output, "{}", json!({ "id": query.id, "hits": hits }))?;
+    }
+    Ok(0)
+}
+
+fn open_lines(path: &Path) -> Result<Box<dyn BufRead>, Message> {
+    if path == Path::new("-") {
+        return Ok(Box::new(BufReader::new(io::stdin())));
+    }
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Message {
+    let what = format!("cannot read {}: {error}", shown(&path.to_string_lossy()));
+    Message::new(Code::StartList, what)
+}
+
+fn bad_line(number: u64, why: &str) -> Message {
+    Message::new(Code::BadJsonLine, format!("line {number}: {}", shown(why)))
+        .hint("Every line is a JSON object")
+}
+
+/// Takes documents in from a file and makes them searchable like crawled pages.
+pub(super) fn import(
+    session: &Session,
+    path: &Path,
+    name: Option<&str>,
+    output: &mut dyn Write,
+) -> Outcome {
+    let settings = session.settings(Vec::new())?.settings;
+    let lines = open_lines(path)?;
+    let open = backend::open(backend::data_dir(&settings))?;
+    let refuse = |error: StoreError| backend::store_message(&error);
+    let now = SystemClock::new().wall();
+    let title = name.map_or_else(|| format!("import {}", path.display()), str::to_owned);
+    let request = CrawlRequest::new(&settings, Start::default(), Some(title.clone()));
+    let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev();
+    let same = earlier.map(|it| it.crawl).find(|it| it.name.as_deref() == Some(title.as_str()));
+    let crawl = match same.filter(|crawl| crawl.home().is_empty()) {
+        Some(crawl) => crawl,
+        None => {
+            let crawl = Crawl {
+                keep: Keep::Text,
+                keep_tracking: true,
+                politeness: Politeness { robots: RobotsRules::Ignore, ..Politeness::default() },
+                ..request.into_crawl(now)
+            };
+            let new = NewCrawl { crawl, random: super::crawl::random()? };
+            open.store.create(new).map_err(refuse)?.crawl
+        }
+    };
+    let no = crawl.no;
+    let mut importer = Importer::new(open.store.as_ref(), crawl);
+    let mut count = 0_u64;
+    for (number, line) in (1_u64..).zip(lines.lines()) {
+        let line = line.map_err(|error| unreadable(path, &error))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let document: ImportLine =
+            serde_json::from_str(&line).map_err(|error| bad_line(number, &error.to_string()))?;
+        let url = document.address().map_err(|why| bad_line(number, &why))?;
+        importer.add(document, url, now).map_err(refuse)?;
+        count += 1;
+    }
+    importer.flush().map_err(refuse)?;
+    let state = CrawlState::Finished { why: FinishReason::Drained };
+    open.store.set_state(no, state, now).map_err(refuse)?;
+    if let Some(index) = &open.index {
+        let indexer = Indexer::new(open.store.clone(), index.clone());
+        indexer.catch_up(&mut |_| {}).map_err(|error| backend::index_message(&error))?;
+    }
+    open.store.close().map_err(refuse)?;
+    if session.global.json {
+        writeln!(output, "{}", json!({ "crawl": no.to_string(), "documents": count }))?;
+    } else {
+        writeln!(output, "{} documents imported as {no}", show_count(count))?;
+    }
+    Ok(0)
+}
+
+/// Looks after the search index.
+pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(Vec::new())?.settings;
+    let dir = backend::data_dir(&settings);
+    if !DataDir::exists(dir) {
+        let what = format!("there is nothing in {} yet", shown(&dir.to_string_lossy()));
+        return Err(Message::new(Code::NoSuchCrawl, what).into());
+    }
+    let mut open = backend::open(dir)?;
+    let failed = |error: &dyn std::fmt::Display| backend::index_message(error);
+    if matches!(command, IndexCommand::Rebuild) {
+        open.index = None;
+        let index = SearchIndex::create_anew(&DataDir::index(dir), IndexLimits::default())
+            .map_err(|error| failed(&error))?;
+        open.index = Some(std::sync::Arc::new(index));
+    }
+    let Some(index) = open.index.clone() else { return Ok(0) };
+    let indexer = Indexer::new(open.store.clone(), index.clone());
+    let looked_at = indexer
+        .catch_up(&mut |pages| session.talk.note(&format!("{} pages", show_count(pages))))
+        .map_err(|error| failed(&error))?;
+    let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
+    let upto = index.applied_upto().map_err(|error| failed(&error))?;
+    open.store.close().map_err(|error| backend::store_message(&error))?;
+    if session.global.json {
+        let answer = json!({
+            "documents": index.doc_count(), "bytes": bytes, "stored_bytes": stored,
+            "applied_upto": upto, "pages_looked_at": looked_at,
+        });
+        writeln!(output, "{answer}")?;
+    } else {
+        let count = show_count(index.doc_count());
+        let size = show_size(bytes);
+        writeln!(output, "{count} documents, {size} ({} of it texts)", show_size(stored))?;
+    }
+    Ok(0)
+}
