@@ -18,6 +18,8 @@ mod fake_fetcher;
 mod server;
 
 pub mod bad_server;
+mod crowd;
+pub mod island;
 pub mod sim_disk;
 mod torture;
 
@@ -28,6 +30,7 @@ mod test_client;
 
 pub use crate::answer::{FakeAnswer, FakeRequest, Website};
 pub use crate::bad_server::BadServer;
+pub use crate::crowd::{Crowd, CrowdError};
 pub use crate::demo_site::{DemoSite, ServedDemo, serve_demo};
 pub use crate::fake_fetcher::FakeWebFetcher;
 pub use crate::fake_web::{FakeWeb, FakeWebSpec};
