@@ -2,6 +2,7 @@
 
 mod build;
 mod guard;
+mod manners;
 mod misbehave;
 mod torture;
 
@@ -12,6 +13,7 @@ use anyhow::Context;
 const USAGE: &str = "usage:
   cargo xtask torture [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask guard                    lure a crawl inside: no internal address is reached
+  cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate";
 
 fn main() -> ExitCode {
@@ -39,6 +41,10 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["guard"] => guard::guard()?,
         [guard::INSIDE, program, scratch] => guard::on_the_island(program, scratch)?,
+        ["manners", numbers @ ..] if numbers.len() <= 1 => {
+            let kills = usize::try_from(number(numbers, 0, 5)?).context("too many kills")?;
+            manners::manners(kills)?;
+        }
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;
         }

@@ -20,6 +20,7 @@ mod server;
 pub mod bad_server;
 mod crowd;
 pub mod island;
+mod manners;
 pub mod sim_disk;
 mod torture;
 
@@ -34,6 +35,7 @@ pub use crate::crowd::{Crowd, CrowdError};
 pub use crate::demo_site::{DemoSite, ServedDemo, serve_demo};
 pub use crate::fake_fetcher::FakeWebFetcher;
 pub use crate::fake_web::{FakeWeb, FakeWebSpec};
+pub use crate::manners::{MannersProof, MannersReport};
 pub use crate::random::Dice;
 pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};

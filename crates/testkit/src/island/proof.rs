@@ -15,6 +15,8 @@ use super::shore::Shore;
 const REFUSALS: [&str; 2] = ["blocked_address", "blocked_port"];
 /// Requests after which a crawl is killed, to be resumed.
 const REQUESTS_BEFORE_KILL: usize = 60;
+/// A proxy at a public address. Nobody has to answer there: it must not be asked for anything inside.
+const PROXY: &str = "http://proxy.test:8000";
 /// Of the internal start URLs, the share that is tried in a hurry.
 const SEEDS_STEP: usize = 12;
 /// How long the shore may take to see the last of a program that has ended.
@@ -98,6 +100,11 @@ impl<Say: FnMut(&str)> Attack<'_, Say> {
             self.not_started("inner", &["--ignore-robots", &seed]).await?;
             let map = format!("--sitemap={seed}");
             self.not_started("inner", &["--ignore-robots", &map]).await?;
+            let served = self.shore.served();
+            self.not_started("inner", &["--ignore-robots", "--proxy", PROXY, &seed]).await?;
+            if self.shore.served() != served {
+                return Err(format!("a proxy was asked for {seed}"));
+            }
         }
         Ok(())
     }

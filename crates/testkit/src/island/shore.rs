@@ -58,10 +58,15 @@ impl Shore {
         lock(&self.seen.intruders).clone()
     }
 
+    /// Connections to public addresses.
+    pub(super) fn served(&self) -> u64 {
+        *lock(&self.seen.served)
+    }
+
     /// Connections that were tried, by the kernel's count, and that did not come to a public address.
     pub(super) fn tried_elsewhere(&self) -> Result<i64, String> {
         let tried = i64::try_from(connections_tried()?).map_err(|error| error.to_string())?;
-        let served = i64::try_from(*lock(&self.seen.served)).map_err(|error| error.to_string())?;
+        let served = i64::try_from(self.served()).map_err(|error| error.to_string())?;
         Ok(tried - served)
     }
 }
