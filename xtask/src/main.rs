@@ -1,23 +1,29 @@
-//! Tasks of the project itself: `cargo xtask torture [KILLS] [SEED]`.
+//! Tasks of the project itself, as `cargo xtask TASK`.
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+mod build;
+mod guard;
+mod manners;
+mod misbehave;
+mod torture;
 
-use anyhow::{Context, bail};
-use telusur_testkit::fake_web::{DelayRange, PageCounts};
-use telusur_testkit::{FakeWebSpec, Torture};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+const USAGE: &str = "usage:
+  cargo xtask torture [KILLS] [SEED]   kill a crawl again and again: nothing is lost
+  cargo xtask guard                    lure a crawl inside: no internal address is reached
+  cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
+  cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let done = match arguments.first().map(String::as_str) {
-        Some("torture") => torture(&arguments[1..]),
-        _ => {
-            eprintln!("usage: cargo xtask torture [KILLS] [SEED]");
-            return ExitCode::from(2);
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
         }
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -25,54 +31,31 @@ fn main() -> ExitCode {
     }
 }
 
-/// Kills a crawl of 5,000 pages over 20 hosts again and again.
-fn torture(arguments: &[String]) -> anyhow::Result<()> {
-    let number = |index: usize, default: u64| match arguments.get(index) {
+/// Runs a task; false: there is no such task.
+fn run(arguments: &[String]) -> anyhow::Result<bool> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["torture", numbers @ ..] if numbers.len() <= 2 => {
+            let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;
+            torture::torture(kills, number(numbers, 1, 1)?)?;
+        }
+        ["guard"] => guard::guard()?,
+        [guard::INSIDE, program, scratch] => guard::on_the_island(program, scratch)?,
+        ["manners", numbers @ ..] if numbers.len() <= 1 => {
+            let kills = usize::try_from(number(numbers, 0, 5)?).context("too many kills")?;
+            manners::manners(kills)?;
+        }
+        ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
+            misbehave::misbehave(number(numbers, 0, 60)?)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn number(words: &[&str], index: usize, default: u64) -> anyhow::Result<u64> {
+    match words.get(index) {
         Some(text) => text.parse().with_context(|| format!("{text:?} is not a number")),
         None => Ok(default),
-    };
-    let kills = u32::try_from(number(0, 200)?).context("too many kills")?;
-    let seed = number(1, 1)?;
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--package", "telusur"])
-        .status()
-        .context("run cargo")?;
-    if !built.success() {
-        bail!("the program does not build");
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    let scratch = std::env::temp_dir().join(format!("telusur-torture-{}", std::process::id()));
-    std::fs::create_dir(&scratch).context("make a scratch directory")?;
-    let torture = Torture {
-        program: target.join("release/telusur"),
-        // Slow enough that the crawl is still running at the last kill.
-        web: FakeWebSpec {
-            seed,
-            hosts: 20,
-            pages: PageCounts::Even { total: 5_000 },
-            links_per_page: 20,
-            page_bytes: 5_000,
-            delay_ms: DelayRange { min: 100, max: 400 },
-            ..FakeWebSpec::default()
-        },
-        kills,
-        seed,
-        life_ms_max: 600,
-        workers: 32,
-        scratch: scratch.clone(),
-    };
-    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    let report = runtime.block_on(torture.run(|line| println!("{line}")));
-    let report = report
-        .map_err(|broken| anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.display()))?;
-    println!(
-        "{} kills, {} pages, verified {} times, {} requests repeated ({:.1} per kill)",
-        report.kills,
-        report.pages,
-        report.verified,
-        report.refetches,
-        report.refetches as f64 / f64::from(report.kills.max(1))
-    );
-    std::fs::remove_dir_all(&scratch).context("delete the scratch directory")
 }

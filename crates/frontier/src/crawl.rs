@@ -11,7 +11,7 @@ use crate::decision::{CrawlStart, Region};
 use crate::flights::Flights;
 use crate::head::{Head, Waiting};
 use crate::host::HostId;
-use crate::line::Line;
+use crate::line::{First, Line};
 use crate::rules::RobotsWatch;
 use crate::standing::Standing;
 
@@ -46,8 +46,10 @@ pub(crate) struct CrawlState {
     pub(crate) queues: BTreeMap<HostId, HostQueue>,
     pub(crate) sites: Vec<SiteState>,
     site_ids: BTreeMap<Site, SiteId>,
-    /// Hosts that may be asked now.
-    pub(crate) ready: Line,
+    /// Hosts that may be asked now and that answer in time.
+    ready: Line,
+    /// Hosts that may be asked now and that may keep us waiting.
+    ready_doubtful: Line,
     /// Sites that others wait for, by service.
     holding: BTreeSet<(u64, SiteId)>,
     /// Hosts that could be asked if their address were known, in the order of tickets.
@@ -142,23 +144,19 @@ impl HostQueue {
         Some(visit)
     }
 
-    /// The fetch ended. Says when it began, if it was under way.
-    pub(crate) fn end_flight(&mut self, place: QueuePlace) -> Option<Moment> {
-        let (handed_at, in_flight) = self.outstanding.get_mut(&place)?;
-        std::mem::replace(in_flight, false).then_some(*handed_at)
+    /// The fetch ended. Says whether it was under way.
+    pub(crate) fn end_flight(&mut self, place: QueuePlace) -> bool {
+        let outstanding = self.outstanding.get_mut(&place);
+        outstanding.is_some_and(|(_, in_flight)| std::mem::replace(in_flight, false))
     }
 
-    /// The store has removed the row, or an errand is done. Says whether the visit was outstanding,
-    /// and if it was in flight, when that began.
-    pub(crate) fn commit(&mut self, place: QueuePlace) -> (bool, Option<Moment>) {
+    /// The store has removed the row, or an errand is done. Says whether the visit was outstanding.
+    pub(crate) fn commit(&mut self, place: QueuePlace) -> bool {
         if place.lane != Lane::Errand {
             self.head(Region::of(place.lane)).committed(place);
         }
-        let Some((handed_at, in_flight)) = self.outstanding.remove(&place) else {
-            return (false, None);
-        };
-        self.outstanding_by_age.remove(&(handed_at, place));
-        (true, in_flight.then_some(handed_at))
+        let Some((handed_at, _)) = self.outstanding.remove(&place) else { return false };
+        self.outstanding_by_age.remove(&(handed_at, place))
     }
 
     pub(crate) fn discovered(&mut self, waiting: Waiting, max: usize) {
@@ -208,6 +206,7 @@ impl CrawlState {
             sites: Vec::new(),
             site_ids: BTreeMap::new(),
             ready: Line::default(),
+            ready_doubtful: Line::default(),
             holding: BTreeSet::new(),
             unresolved: BTreeSet::new(),
             unruled: BTreeSet::new(),
@@ -307,20 +306,27 @@ impl CrawlState {
     /// The least service among the sites that count now.
     fn least_service(&self) -> u64 {
         let holding = self.holding.first().map(|&(served, _)| served);
-        let ready = || self.ready.first().map(|first| self.site(first.site).served);
+        let ready = || {
+            let first = [self.ready.first(), self.ready_doubtful.first()].into_iter().flatten();
+            first.map(|first| self.site(first.site).served).min()
+        };
         holding.or_else(ready).unwrap_or(self.level)
     }
 
-    /// Whether the site that is first in line must wait for a less served one. All others in line
-    /// had more service than the first.
-    pub(crate) fn is_held_back(&self) -> bool {
-        if self.politeness.fairness != Fairness::Equal {
-            return false;
+    /// Whether a site that is first in its line must wait for a less served one. All others in that
+    /// line had more service than the first.
+    fn is_held_back(&self, first: First) -> bool {
+        match self.holding.first() {
+            Some(&(least, _)) if self.politeness.fairness == Fairness::Equal => {
+                first.rank >= least.saturating_add(lead_max(least))
+            }
+            _ => false,
         }
-        let (Some(first), Some(&(least, _))) = (self.ready.first(), self.holding.first()) else {
-            return false;
-        };
-        first.rank >= least.saturating_add(lead_max(least))
+    }
+
+    /// The line of hosts that may be asked now, by what is expected of them.
+    pub(crate) fn ready_line(&mut self, is_doubtful: bool) -> &mut Line {
+        if is_doubtful { &mut self.ready_doubtful } else { &mut self.ready }
     }
 
     /// Counts a visit that is handed out.
@@ -362,6 +368,7 @@ impl CrawlState {
         }
         let rank = self.rank(site);
         self.ready.set_rank(site, rank);
+        self.ready_doubtful.set_rank(site, rank);
     }
 
     /// One more queue of the site is able to be served soon.
@@ -400,18 +407,38 @@ impl CrawlState {
     /// When another visit may be handed out, apart from hosts and addresses; `None` if only an
     /// event can allow it.
     pub(crate) fn opens_at(&self) -> Option<Moment> {
+        self.openings().map(|(moment, _)| moment).min()
+    }
+
+    /// The host that goes next, if a visit may be handed out now.
+    pub(crate) fn next_ready(&self, now: Moment) -> Option<HostId> {
+        let open = self.openings().filter(|(moment, _)| *moment <= now);
+        open.map(|(_, first)| first)
+            .min_by_key(|first| (first.rank, first.ticket))
+            .map(|it| it.host)
+    }
+
+    /// The first of each line, and when it may go.
+    fn openings(&self) -> impl Iterator<Item = (Moment, First)> {
         // Each outstanding visit may become a page, so it counts as one until it is known.
         let is_at_limit =
             self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
-        if self.paused || is_at_limit || self.ready.len() == 0 || self.is_held_back() {
-            return None;
-        }
-        let worker_at = self.flights.opens_at(&self.politeness)?;
         let rate_at = match self.rate_spacing_us() {
             Some(_) => Moment(self.rate_next_us.div_ceil(US_PER_MS)),
             None => Moment(0),
         };
-        Some(worker_at.max(rate_at).max(self.quiet_until))
+        let not_before = rate_at.max(self.quiet_until);
+        let is_open = !self.paused && !is_at_limit;
+        let trusted = || Some((self.flights.opens_at(&self.politeness)?, self.ready.first()?));
+        let doubtful = || {
+            let opens_at = self.flights.opens_to_doubtful_at(&self.politeness)?;
+            Some((opens_at, self.ready_doubtful.first()?))
+        };
+        let lines = if is_open { [trusted(), doubtful()] } else { [None, None] };
+        let lines = lines.into_iter().flatten();
+        lines
+            .filter(|(_, first)| !self.is_held_back(*first))
+            .map(move |(worker_at, first)| (worker_at.max(not_before), first))
     }
 
     /// Why the crawl is over, if it is and this was not said yet.

@@ -207,13 +207,10 @@ impl Frontier {
         let Some(state) = self.crawls.get_mut(&crawl) else { return };
         let queue = state.queue_mut(host);
         let site = queue.site;
-        let (was_outstanding, flight_began_at) = queue.commit(place);
-        if was_outstanding {
+        if queue.commit(place) {
             state.settle(site, stored_page);
         }
-        if let Some(began_at) = flight_began_at {
-            state.flights.end(place, began_at);
-        }
+        state.flights.end(place);
         self.refresh(crawl, host);
     }
 
@@ -475,7 +472,7 @@ impl Frontier {
         if answer != Answer::Silent {
             pace.took(fetched.took_ms);
         }
-        self.suspicion.note(host, answer, self.now);
+        self.suspicion.note(host, answer, !pace.has_answered(), self.now);
         let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
         pace.learn(answer, politeness, base_ms, asked_at, self.now);
         let is_excused = was_resting || self.suspicion.since().is_some();
@@ -492,8 +489,8 @@ impl Frontier {
         let Some(crawl) = self.crawls.get_mut(&visit.crawl) else { return };
         let Some(queue) = crawl.queues.get_mut(&host) else { return };
         let site = queue.site;
-        if let Some(began_at) = queue.end_flight(visit.place) {
-            crawl.flights.end(visit.place, began_at);
+        if queue.end_flight(visit.place) {
+            crawl.flights.end(visit.place);
             account(crawl, site);
         }
     }

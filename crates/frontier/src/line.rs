@@ -34,6 +34,7 @@ impl SiteInLine {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct First {
     pub(crate) rank: u64,
+    pub(crate) ticket: u64,
     pub(crate) site: SiteId,
     pub(crate) host: HostId,
 }
@@ -41,8 +42,8 @@ pub(crate) struct First {
 impl Line {
     pub(crate) fn first(&self) -> Option<First> {
         let &(rank, _, site) = self.order.first()?;
-        let &(_, host) = self.sites.get(&site)?.hosts.first()?;
-        Some(First { rank, site, host })
+        let &(ticket, host) = self.sites.get(&site)?.hosts.first()?;
+        Some(First { rank, ticket, site, host })
     }
 
     /// The first in line by ranks as they are now, for a line whose ranks are not kept up to date.

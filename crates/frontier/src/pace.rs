@@ -3,6 +3,8 @@
 
 use telusur_model::{FetchOutcome, Fetched, Moment, Politeness, Retry};
 
+use crate::flights::{PATIENCE_MS, Trust};
+
 /// Least step by which a host that struggles is slowed down.
 const SLOW_DOWN_MS_MIN: u64 = 1_000;
 /// Longest that `Retry-After` silences a host: some servers name years.
@@ -37,6 +39,8 @@ pub(crate) struct Pace {
     resting_until: Moment,
     /// Smoothed time of a visit.
     response_ms: Option<u64>,
+    /// It has said something, whatever it was.
+    has_answered: bool,
 }
 
 /// What an outcome says about its host.
@@ -108,6 +112,15 @@ impl Pace {
         self.throttled_run
     }
 
+    /// What to expect of the host.
+    pub(crate) fn trust(&self) -> Trust {
+        match self.response_ms {
+            None => Trust::Stranger,
+            Some(ms) if ms >= PATIENCE_MS => Trust::Lost,
+            Some(_) => Trust::Earned,
+        }
+    }
+
     /// Smoothed time of a visit; zero before the first.
     pub(crate) fn response_ms(&self) -> u64 {
         self.response_ms.unwrap_or(0)
@@ -155,7 +168,13 @@ impl Pace {
         }
     }
 
+    /// Whether the host has ever said something.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.has_answered
+    }
+
     fn answered(&mut self) {
+        self.has_answered = true;
         self.failures = 0;
         self.rests = 0;
         self.resting_until = Moment(0);

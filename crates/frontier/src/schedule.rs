@@ -72,9 +72,8 @@ impl Frontier {
             let open = self
                 .crawls
                 .values()
-                .filter(|crawl| crawl.opens_at().is_some_and(|moment| moment <= self.now));
-            let crawl = open.min_by_key(|crawl| (crawl.service, crawl.no))?;
-            let (no, host) = (crawl.no, crawl.ready.first()?.host);
+                .filter_map(|crawl| Some((crawl.service, crawl.no, crawl.next_ready(self.now)?)));
+            let (_, no, host) = open.min_by_key(|&(service, no, _)| (service, no))?;
             // Its address may have closed since it stepped into line.
             self.refresh(no, host);
             if matches!(self.crawl(no).queue(host).standing.spot, Spot::Ready { .. }) {
@@ -102,7 +101,7 @@ impl Frontier {
         let queue = crawl.queue_mut(host);
         let site = queue.site;
         let visit = queue.hand_out(now)?;
-        crawl.flights.begin(visit.place, now);
+        crawl.flights.begin(visit.place, self.hosts.get(host).pace.trust(), now);
         crawl.serve(site, now);
         // Start-time fair queueing: a crawl that comes late, or had nothing to do for a while,
         // starts where the others are and does not make up for it at their expense. A little it

@@ -42,8 +42,8 @@ pub(crate) enum Spot {
     Unruled { ticket: u64, since: Moment },
     /// For its address, which is busy with other hosts.
     Parked { address: IpAddr, ticket: u64, since: Moment },
-    /// For its turn.
-    Ready { ticket: u64 },
+    /// For its turn, among those that answer in time or among the doubtful.
+    Ready { ticket: u64, is_doubtful: bool },
 }
 
 impl Frontier {
@@ -140,7 +140,10 @@ impl Frontier {
             Lookup::Known(Some(address)) if !self.address_opening(address).is_open(self.now) => {
                 Spot::Parked { address, ticket, since }
             }
-            Lookup::Known(_) => Spot::Ready { ticket },
+            Lookup::Known(_) => {
+                let is_doubtful = self.hosts.get(host_id).pace.trust().is_doubtful();
+                Spot::Ready { ticket, is_doubtful }
+            }
         }
     }
 
@@ -152,7 +155,7 @@ impl Frontier {
             Spot::Unresolved { ticket, since }
             | Spot::Unruled { ticket, since }
             | Spot::Parked { ticket, since, .. } => (Some(ticket), since),
-            Spot::Ready { ticket } => (Some(ticket), self.now),
+            Spot::Ready { ticket, .. } => (Some(ticket), self.now),
             Spot::Idle => (None, self.now),
         };
         let ticket = match crawl.politeness.fairness {
@@ -263,7 +266,9 @@ impl Frontier {
             Spot::Unruled { ticket, .. } => {
                 crawl.unruled.remove(&(ticket, host));
             }
-            Spot::Ready { ticket } => crawl.ready.remove(site, ticket, host),
+            Spot::Ready { ticket, is_doubtful } => {
+                crawl.ready_line(is_doubtful).remove(site, ticket, host);
+            }
             Spot::Parked { address, ticket, .. } => {
                 if let Some(state) = self.addresses.get_mut(&address)
                     && let Some(line) = state.parked.get_mut(&no)
@@ -289,7 +294,9 @@ impl Frontier {
             Spot::Unruled { ticket, .. } => {
                 crawl.unruled.insert((ticket, host));
             }
-            Spot::Ready { ticket } => crawl.ready.insert(site, rank, ticket, host),
+            Spot::Ready { ticket, is_doubtful } => {
+                crawl.ready_line(is_doubtful).insert(site, rank, ticket, host);
+            }
             Spot::Parked { address, ticket, .. } => {
                 let state = self.addresses.entry(address).or_default();
                 state.parked.entry(no).or_default().insert(site, rank, ticket, host);

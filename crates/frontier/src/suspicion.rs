@@ -56,9 +56,13 @@ impl Suspicion {
         self.witness.filter(|_| self.trial.is_some())
     }
 
-    pub(crate) fn note(&mut self, host: HostId, answer: Answer, now: Moment) {
+    /// Hears of an outcome. `is_stranger`: the host has never answered anything.
+    pub(crate) fn note(&mut self, host: HostId, answer: Answer, is_stranger: bool, now: Moment) {
         match answer {
             Answer::Silent => {}
+            // Where others have answered, a host that never did says more about itself than about
+            // us: a list of a thousand hosts has hundreds that are dead, and they fail together.
+            Answer::Unreachable if is_stranger && self.witness.is_some() => {}
             Answer::Unreachable => {
                 if self.failing.len() < self.hosts_min {
                     self.failing.insert(host);

@@ -1,6 +1,7 @@
 //! Simulated crawls: hours of them, in virtual time, from a seed.
 
 mod cost;
+mod crowd;
 mod fairness;
 mod head;
 mod model;

@@ -126,6 +126,11 @@ async fn accept(listener: TcpListener, scripts: Vec<Vec<Step>>, seen: Arc<Seen>)
     }
 }
 
+/// Follows a script on one connection, without remembering what was asked.
+pub(crate) async fn follow(stream: TcpStream, script: Vec<Step>) -> io::Result<()> {
+    play(stream, script, &Seen::default()).await
+}
+
 async fn play(mut stream: TcpStream, script: Vec<Step>, seen: &Seen) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut received = Vec::new();

@@ -18,6 +18,9 @@ mod fake_fetcher;
 mod server;
 
 pub mod bad_server;
+mod crowd;
+pub mod island;
+mod manners;
 pub mod sim_disk;
 mod torture;
 
@@ -28,9 +31,11 @@ mod test_client;
 
 pub use crate::answer::{FakeAnswer, FakeRequest, Website};
 pub use crate::bad_server::BadServer;
+pub use crate::crowd::{Crowd, CrowdError};
 pub use crate::demo_site::{DemoSite, ServedDemo, serve_demo};
 pub use crate::fake_fetcher::FakeWebFetcher;
 pub use crate::fake_web::{FakeWeb, FakeWebSpec};
+pub use crate::manners::{MannersProof, MannersReport};
 pub use crate::random::Dice;
 pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};

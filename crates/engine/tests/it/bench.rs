@@ -202,8 +202,9 @@ struct Hosts {
 impl Website for Hosts {
     fn address_of(&self, host: &str) -> Option<std::net::Ipv4Addr> {
         let name = host.split(':').next()?;
-        let number = name.bytes().fold(0_u8, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte));
-        name.ends_with(".test").then(|| std::net::Ipv4Addr::new(127, 8, 8, number))
+        let number = name.bytes().fold(0_u16, |sum, byte| sum.wrapping_mul(31) ^ u16::from(byte));
+        let [high, low] = number.to_be_bytes();
+        name.ends_with(".test").then(|| std::net::Ipv4Addr::new(127, 8, high, low))
     }
 
     fn answer_to(&self, request: FakeRequest<'_>) -> Option<FakeAnswer> {

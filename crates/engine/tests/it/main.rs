@@ -7,6 +7,8 @@ mod completeness;
 mod control;
 mod desk;
 mod endings;
+mod hostile;
 mod manners;
 mod robots;
 mod sitemaps;
+mod wire;

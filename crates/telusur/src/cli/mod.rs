@@ -318,6 +318,9 @@ pub struct BenchArgs {
     /// What is kept of a page: none, text, html or raw
     #[arg(long, value_name = "WHAT", default_value = "html")]
     pub keep: String,
+    /// Do not read robots.txt, to see what reading it costs
+    #[arg(long)]
+    pub ignore_robots: bool,
 }
 
 /// The commands of `inspect`.

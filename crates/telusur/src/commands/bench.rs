@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 use telusur_engine::SystemClock;
-use telusur_model::{Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, ScopeKind};
+use telusur_model::{
+    Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind,
+};
 use telusur_store::NewCrawl;
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeWeb, FakeWebSpec, serve};
@@ -49,6 +51,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         per_host: arguments.workers.div_ceil(u16::try_from(spec.hosts).unwrap_or(u16::MAX)).max(1),
         workers: arguments.workers,
         fairness: Fairness::Weighted,
+        robots: if arguments.ignore_robots { RobotsRules::Ignore } else { RobotsRules::Obey },
         ..Politeness::default()
     };
     request.limits = Limits {

@@ -6,6 +6,7 @@
 mod config;
 mod crawl;
 mod explain;
+mod guard;
 mod inspect;
 mod run;
 mod streams;

@@ -63,7 +63,7 @@ impl ServedWeb {
 
 /// Listening sockets of several addresses, all on one port.
 pub(crate) struct Listeners {
-    sockets: Vec<TcpListener>,
+    pub(crate) sockets: Vec<TcpListener>,
     pub(crate) port: u16,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct LoopbackServer {
 
 /// What every connection needs.
 #[derive(Clone)]
-struct Desk {
+pub(crate) struct Desk {
     website: Arc<dyn Website>,
     log: Option<Arc<RequestLog>>,
     stopping: CancellationToken,
@@ -113,7 +113,7 @@ impl LoopbackServer {
     ) -> Self {
         let stopping = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let desk = Desk { website, log, stopping: stopping.clone() };
+        let desk = Desk { stopping: stopping.clone(), ..Desk::new(website, log) };
         for listener in listeners.sockets {
             tasks.spawn(accept(listener, desk.clone(), tasks.clone()));
         }
@@ -148,8 +148,12 @@ async fn accept(listener: TcpListener, desk: Desk, tasks: TaskTracker) {
 }
 
 impl Desk {
+    pub(crate) fn new(website: Arc<dyn Website>, log: Option<Arc<RequestLog>>) -> Self {
+        Self { website, log, stopping: CancellationToken::new() }
+    }
+
     /// Answers the requests of one connection, one after the other.
-    async fn talk(&self, mut stream: TcpStream) -> io::Result<()> {
+    pub(crate) async fn talk(&self, mut stream: TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
         let mut received = BytesMut::with_capacity(4096);
         let mut head_out = String::with_capacity(256);

@@ -1,0 +1,44 @@
+//! `cargo xtask torture`: kills a crawl of 5,000 pages over 20 hosts again and again.
+
+use anyhow::Context;
+use telusur_testkit::fake_web::{DelayRange, PageCounts};
+use telusur_testkit::{FakeWebSpec, Torture};
+
+use crate::build::{Scratch, release_program};
+
+pub(crate) fn torture(kills: u32, seed: u64) -> anyhow::Result<()> {
+    let program = release_program()?;
+    let scratch = Scratch::new("torture")?;
+    let torture = Torture {
+        program,
+        // Slow enough that the crawl is still running at the last kill.
+        web: FakeWebSpec {
+            seed,
+            hosts: 20,
+            pages: PageCounts::Even { total: 5_000 },
+            links_per_page: 20,
+            page_bytes: 5_000,
+            delay_ms: DelayRange { min: 100, max: 400 },
+            ..FakeWebSpec::default()
+        },
+        kills,
+        seed,
+        life_ms_max: 600,
+        workers: 32,
+        scratch: scratch.path().to_owned(),
+    };
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let report = runtime.block_on(torture.run(|line| println!("{line}")));
+    let report = report.map_err(|broken| {
+        anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.path().display())
+    })?;
+    println!(
+        "{} kills, {} pages, verified {} times, {} requests repeated ({:.1} per kill)",
+        report.kills,
+        report.pages,
+        report.verified,
+        report.refetches,
+        report.refetches as f64 / f64::from(report.kills.max(1))
+    );
+    scratch.delete()
+}
