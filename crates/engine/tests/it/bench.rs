@@ -5,6 +5,7 @@ use std::sync::Arc;
 use telusur_engine::desk::{Answer, Ask, Desk, ExportLine};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::Fetch;
+use telusur_index::SearchIndex;
 use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Keep, Limits, PageUrl, Politeness,
     Progress, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
@@ -59,13 +60,26 @@ impl Bench {
     }
 
     pub(crate) fn engine_with(&self, store: &Arc<EmbeddedStore>, free_bytes_min: u64) -> Engine {
-        let parts = EngineParts {
+        Engine::start(self.parts(store), &EngineOptions { parse_threads: 2, free_bytes_min })
+            .unwrap()
+    }
+
+    pub(crate) fn engine_with_index(
+        &self,
+        store: &Arc<EmbeddedStore>,
+        index: &Arc<SearchIndex>,
+    ) -> Engine {
+        let parts = EngineParts { index: Some(Arc::clone(index)), ..self.parts(store) };
+        Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min: 0 }).unwrap()
+    }
+
+    fn parts(&self, store: &Arc<EmbeddedStore>) -> EngineParts {
+        EngineParts {
             store: Arc::clone(store) as Arc<dyn Store>,
             fetcher: Arc::clone(&self.fetcher) as Arc<dyn Fetch>,
             clock: Arc::clone(&self.clock),
             index: None,
-        };
-        Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min }).unwrap()
+        }
     }
 
     /// Runs a new crawl to its end and gives what became of it.

@@ -10,5 +10,6 @@ mod endings;
 mod hostile;
 mod manners;
 mod robots;
+mod searching;
 mod sitemaps;
 mod wire;

@@ -1,0 +1,118 @@
+//! What is crawled can be found.
+
+use std::sync::Arc;
+
+use telusur_engine::desk::{Answer, Ask, Desk, SearchAnswer, SearchAsk};
+use telusur_engine::{ImportLine, Importer, Indexer};
+use telusur_index::{IndexLimits, SearchIndex};
+use telusur_model::Timestamp;
+use telusur_store::Store;
+use telusur_store_embedded::EmbeddedStore;
+use telusur_testkit::FakeAnswer;
+
+use crate::bench::{Bench, accept, finished, page, site_crawl};
+
+fn open_index(bench: &Bench) -> Arc<SearchIndex> {
+    let dir = bench.dir.path().join("index");
+    Arc::new(SearchIndex::open(&dir, IndexLimits::default()).unwrap())
+}
+
+fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchAnswer {
+    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let ask = SearchAsk { text: text.to_owned(), limit: 10, ..SearchAsk::default() };
+    let mut found = None;
+    desk.answer(&Ask::Search(ask), &mut |answer| {
+        if let Answer::Found(answer) = answer {
+            found = Some(*answer);
+        }
+        true
+    });
+    found.unwrap()
+}
+
+fn urls(answer: &SearchAnswer) -> Vec<&str> {
+    answer.hits.iter().map(|hit| hit.url.as_str()).collect()
+}
+
+fn web() -> Bench {
+    Bench::of_site(|path| match path {
+        "/" => page(&["/coffee", "/tea", "/secret", "/gone"]),
+        "/coffee" => FakeAnswer::html("<title>Coffee</title><p>Roasted beans smell of mornings."),
+        "/tea" => FakeAnswer::html("<title>Tea</title><p>Leaves and hot water, nothing else."),
+        "/secret" => FakeAnswer::html(
+            "<title>Secret</title><meta name=robots content=noindex><p>Roasted secrets.",
+        ),
+        _ => FakeAnswer::not_found(),
+    })
+}
+
+#[tokio::test]
+async fn pages_are_found_as_soon_as_they_are_crawled() {
+    let bench = web();
+    let store = bench.open();
+    let index = open_index(&bench);
+    let engine = bench.engine_with_index(&store, &index);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    let found = search(&store, &index, "roasted");
+    assert_eq!(urls(&found), ["http://site.test/coffee"], "noindex pages stay out");
+    assert!(found.hits[0].snippet_html.contains("<mark>"));
+    assert_eq!(urls(&search(&store, &index, "intitle:tea")), ["http://site.test/tea"]);
+    assert!(search(&store, &index, "there is no such page").hits.is_empty(), "nor error pages");
+}
+
+#[tokio::test]
+async fn a_lost_index_is_made_again_from_the_store() {
+    let bench = web();
+    let (store, _) = bench.crawl(site_crawl()).await;
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    assert_eq!(indexer.catch_up(&mut |_| {}).unwrap(), 5);
+    assert_eq!(indexer.catch_up(&mut |_| {}).unwrap(), 0, "nothing is looked at twice");
+    assert_eq!(urls(&search(&store, &index, "leaves")), ["http://site.test/tea"]);
+}
+
+#[tokio::test]
+async fn a_removed_crawl_is_found_no_more() {
+    let bench = web();
+    let (store, _) = bench.crawl(site_crawl()).await;
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    let desk = Desk::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    desk.answer(&Ask::Remove { crawl: "last".into() }, &mut |_| true);
+    assert!(search(&store, &index, "leaves").hits.is_empty());
+}
+
+#[tokio::test]
+async fn imported_documents_are_found_by_their_name() {
+    let bench = web();
+    let store = bench.open();
+    let mut crawl = site_crawl();
+    crawl.seeds = telusur_model::Seeds::Links(Vec::new());
+    crawl.keep = telusur_model::Keep::Text;
+    let no = accept(&store, crawl);
+    let crawl = telusur_store::CrawlStore::crawl(&*store, no).unwrap().unwrap().crawl;
+    let mut importer = Importer::new(&*store, crawl);
+    for text in ["An old text about rivers.", "A new text about mountains."] {
+        let line = ImportLine {
+            id: Some("doc/1".into()),
+            url: None,
+            title: "Nature".into(),
+            text: text.into(),
+            language: None,
+        };
+        let url = line.address().unwrap();
+        importer.add(line, url, Timestamp(1)).unwrap();
+        importer.flush().unwrap();
+    }
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    let found = search(&store, &index, "mountains");
+    assert_eq!(found.hits[0].id.as_deref(), Some("doc/1"));
+    assert!(search(&store, &index, "rivers").hits.is_empty(), "it was replaced");
+    crate::bench::assert_verified(&store);
+}
