@@ -62,6 +62,10 @@ impl Picture<'_> {
     }
 
     fn shares(&self, columns: usize, is_unicode: bool) -> String {
+        if self.progress.suspects_network {
+            let text = "    nobody answers: waiting for the network, nothing is lost";
+            return text.chars().take(columns).collect();
+        }
         let statuses = self.progress.stats.statuses.iter().take(STATUSES_SHOWN_MAX);
         let statuses = statuses.map(|(status, count)| format!("{status}:{count}"));
         let statuses = fit(String::new(), statuses, "  ", columns / 2);
@@ -78,8 +82,9 @@ impl Picture<'_> {
 pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
     let stats = &progress.stats;
     let limit = pages_max.map(|max| format!("/{max}")).unwrap_or_default();
+    let waits = if progress.suspects_network { " (nobody answers: waiting)" } else { "" };
     format!(
-        "{}{limit} pages {:.1}/s queue={} err={}",
+        "{}{limit} pages {:.1}/s queue={} err={}{waits}",
         stats.pages,
         progress.pages_per_second,
         stats.queued,
