@@ -9,5 +9,7 @@ mod words;
 
 pub use language::Language;
 pub(crate) use stem::{StemPool, Stems};
-pub(crate) use tokenizer::{EXACT, STEMMED, exact_analyzer, stemmed_analyzer, with_language};
+pub(crate) use tokenizer::{
+    Depth, EXACT, STEMMED, exact_analyzer, stemmed_analyzer, with_language,
+};
 pub(crate) use words::{Words, is_gram, lower};

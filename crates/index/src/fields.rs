@@ -15,7 +15,7 @@ use telusur_model::PageUrl;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IndexDoc;
-use crate::analysis::{EXACT, Language, STEMMED, Words, with_language};
+use crate::analysis::{Depth, EXACT, Language, STEMMED, Words, with_language};
 use crate::near_duplicates::Profile;
 
 /// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
@@ -189,12 +189,17 @@ impl Fields {
         // The engine leaves one position free between the values of a field.
         let text_start = title_end + 1 + Words::of(&around).count() + 1;
         for section in [doc.title.as_str(), &around, text] {
-            row.add_text(self.body, with_language(language, section));
-            row.add_text(self.exact, section);
+            row.add_text(self.body, with_language(language, Depth::Sparse, section));
         }
-        row.add_text(self.title_words, with_language(language, &doc.title));
-        row.add_text(self.description_words, with_language(language, &doc.description));
-        row.add_text(self.keyword_words, with_language(language, &doc.keywords));
+        // The dictionary of words as written also serves those who type: titles and descriptions
+        // have nearly all words that anybody looks for, and few slips.
+        row.add_text(self.exact, &doc.title);
+        row.add_text(self.exact, &around);
+        row.add_text(self.exact, with_language(language, Depth::Sparse, text));
+        let whole = |text: &str| with_language(language, Depth::Whole, text);
+        row.add_text(self.title_words, whole(&doc.title));
+        row.add_text(self.description_words, whole(&doc.description));
+        row.add_text(self.keyword_words, whole(&doc.keywords));
         row.add_text(self.url_words, &url_words);
         let profile = Profile::of(text, language);
         row.add_u64(self.sketch, profile.sketch.0);

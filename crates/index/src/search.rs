@@ -104,7 +104,7 @@ impl Search<'_> {
             estimated_total: u64::try_from(searcher.search(&plan.matching, &Count)?)
                 .unwrap_or(u64::MAX),
             facets,
-            did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &parsed)?,
+            did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &plan)?,
             ignored: parsed.ignored,
             took_ms: 0,
         })
