@@ -15,8 +15,7 @@ use telusur_model::PageUrl;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IndexDoc;
-use crate::analysis::{Depth, EXACT, Language, STEMMED, Words, with_language};
-use crate::near_duplicates::Profile;
+use crate::analysis::{Depth, Language, PIECES, Reading, Stems, Words};
 
 /// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
 /// nothing beyond this.
@@ -95,27 +94,12 @@ impl Fields {
         let fields = Self {
             key: schema.add_bytes_field("key", BytesOptions::from(INDEXED | STORED)),
             id: schema.add_text_field("id", STRING | STORED),
-            body: words_field(
-                &mut schema,
-                "body",
-                STEMMED,
-                IndexRecordOption::WithFreqsAndPositions,
-            ),
-            exact: words_field(&mut schema, "exact", EXACT, IndexRecordOption::Basic),
-            title_words: words_field(&mut schema, "in_title", STEMMED, IndexRecordOption::Basic),
-            description_words: words_field(
-                &mut schema,
-                "in_description",
-                STEMMED,
-                IndexRecordOption::Basic,
-            ),
-            keyword_words: words_field(
-                &mut schema,
-                "in_keywords",
-                STEMMED,
-                IndexRecordOption::Basic,
-            ),
-            url_words: words_field(&mut schema, "in_url", EXACT, IndexRecordOption::Basic),
+            body: words_field(&mut schema, "body", IndexRecordOption::WithFreqsAndPositions),
+            exact: words_field(&mut schema, "exact", IndexRecordOption::Basic),
+            title_words: words_field(&mut schema, "in_title", IndexRecordOption::Basic),
+            description_words: words_field(&mut schema, "in_description", IndexRecordOption::Basic),
+            keyword_words: words_field(&mut schema, "in_keywords", IndexRecordOption::Basic),
+            url_words: words_field(&mut schema, "in_url", IndexRecordOption::Basic),
             site: schema.add_text_field(name::SITE, raw.clone()),
             // Comparing numbers is far cheaper than reading the names of hundreds of sites.
             site_number: schema.add_u64_field(name::SITE_NUMBER, FAST),
@@ -147,7 +131,7 @@ impl Fields {
     }
 
     /// A page as a row.
-    pub(crate) fn row(&self, doc: &IndexDoc) -> TantivyDocument {
+    pub(crate) fn row(&self, doc: &IndexDoc, stems: &mut Stems) -> TantivyDocument {
         let text = cut(&doc.text, TEXT_BYTES_MAX);
         let language = doc.language.as_deref().filter(|code| !code.is_empty());
         // Short texts without function words are mostly names and titles, in English more often than
@@ -161,7 +145,7 @@ impl Fields {
         if let Some(id) = &doc.id {
             row.add_text(self.id, id);
         }
-        self.add_words(&mut row, doc, text, stem_language);
+        self.add_words(&mut row, doc, text, stem_language, stems);
         self.add_place(&mut row, &doc.url);
         let code =
             language.map(|code| code.split(['-', '_']).next().unwrap_or(code).to_lowercase());
@@ -182,30 +166,32 @@ impl Fields {
         doc: &IndexDoc,
         text: &str,
         language: Option<Language>,
+        stems: &mut Stems,
     ) {
         let url_words = readable_url(&doc.url);
         let around = around_text(doc, &url_words);
-        let title_end = Words::of(&doc.title).count();
-        // The engine leaves one position free between the values of a field.
-        let text_start = title_end + 1 + Words::of(&around).count() + 1;
-        for section in [doc.title.as_str(), &around, text] {
-            row.add_text(self.body, with_language(language, Depth::Sparse, section));
-        }
+        let mut read = |text: &str, depth| Reading::of(text, language, depth, stems);
+        let title = read(&doc.title, Depth::Sparse);
+        let text_read = read(text, Depth::Sparse);
+        let around_read = read(&around, Depth::Sparse);
+        let title_whole = read(&doc.title, Depth::Whole);
         // The dictionary of words as written also serves those who type: titles and descriptions
         // have nearly all words that anybody looks for, and few slips.
-        row.add_text(self.exact, &doc.title);
-        row.add_text(self.exact, &around);
-        row.add_text(self.exact, with_language(language, Depth::Sparse, text));
-        let whole = |text: &str| with_language(language, Depth::Whole, text);
-        row.add_text(self.title_words, whole(&doc.title));
-        row.add_text(self.description_words, whole(&doc.description));
-        row.add_text(self.keyword_words, whole(&doc.keywords));
-        row.add_text(self.url_words, &url_words);
-        let profile = Profile::of(text, language);
-        row.add_u64(self.sketch, profile.sketch.0);
-        row.add_u64(self.words, as_u64(title_end + profile.content_words));
-        row.add_u64(self.title_end, as_u64(title_end));
-        row.add_u64(self.text_start, as_u64(text_start));
+        row.add_text(self.exact, &title_whole.written);
+        row.add_text(self.exact, read(&around, Depth::Whole).written);
+        row.add_text(self.exact, &text_read.written);
+        row.add_text(self.title_words, &title_whole.stems);
+        row.add_text(self.description_words, read(&doc.description, Depth::Whole).stems);
+        row.add_text(self.keyword_words, read(&doc.keywords, Depth::Whole).stems);
+        row.add_text(self.url_words, read(&url_words, Depth::Whole).written);
+        row.add_u64(self.sketch, text_read.sketch.0);
+        row.add_u64(self.words, as_u64(title.content_words + text_read.content_words));
+        row.add_u64(self.title_end, as_u64(title.end));
+        // The engine leaves one position free between the values of a field.
+        row.add_u64(self.text_start, as_u64(title.end + 1 + around_read.end + 1));
+        for section in [title, around_read, text_read] {
+            row.add_text(self.body, section.stems);
+        }
     }
 
     fn add_place(&self, row: &mut TantivyDocument, url: &str) {
@@ -250,14 +236,9 @@ impl Fields {
     }
 }
 
-fn words_field(
-    schema: &mut SchemaBuilder,
-    name: &str,
-    tokenizer: &str,
-    record: IndexRecordOption,
-) -> Field {
+fn words_field(schema: &mut SchemaBuilder, name: &str, record: IndexRecordOption) -> Field {
     let indexing = TextFieldIndexing::default()
-        .set_tokenizer(tokenizer)
+        .set_tokenizer(PIECES)
         .set_index_option(record)
         .set_fieldnorms(record != IndexRecordOption::Basic);
     schema.add_text_field(name, TextOptions::default().set_indexing_options(indexing))
