@@ -90,7 +90,9 @@ impl Fields {
     pub(crate) fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
         let number = INDEXED | FAST;
-        let raw = STRING | FAST;
+        // Counted and sorted by in columns, shown from the stored page: looking up the name of a
+        // value in a column costs more than reading the page.
+        let shown = STRING | FAST | STORED;
         let fields = Self {
             key: schema.add_bytes_field("key", BytesOptions::from(INDEXED | STORED)),
             id: schema.add_text_field("id", STRING | STORED),
@@ -100,12 +102,12 @@ impl Fields {
             description_words: words_field(&mut schema, "in_description", IndexRecordOption::Basic),
             keyword_words: words_field(&mut schema, "in_keywords", IndexRecordOption::Basic),
             url_words: words_field(&mut schema, "in_url", IndexRecordOption::Basic),
-            site: schema.add_text_field(name::SITE, raw.clone()),
+            site: schema.add_text_field(name::SITE, shown.clone()),
             // Comparing numbers is far cheaper than reading the names of hundreds of sites.
             site_number: schema.add_u64_field(name::SITE_NUMBER, FAST),
             host: schema.add_text_field("host", STRING),
-            language: schema.add_text_field(name::LANGUAGE, raw.clone()),
-            kind: schema.add_text_field(name::KIND, raw.clone()),
+            language: schema.add_text_field(name::LANGUAGE, shown.clone()),
+            kind: schema.add_text_field(name::KIND, shown.clone()),
             has: schema.add_text_field("has", STRING),
             rights: schema.add_text_field("rights", STRING),
             link: schema.add_u64_field("link", INDEXED),
@@ -121,7 +123,7 @@ impl Fields {
             title_end: schema.add_u64_field(name::TITLE_END, FAST),
             text_start: schema.add_u64_field(name::TEXT_START, FAST),
             sketch: schema.add_u64_field(name::SKETCH, FAST),
-            url: schema.add_text_field(name::URL, raw | STORED),
+            url: schema.add_text_field(name::URL, shown),
             title: schema.add_text_field("title", STORED),
             description: schema.add_text_field("description", STORED),
             keywords: schema.add_text_field("keywords", STORED),

@@ -39,6 +39,8 @@ pub(crate) struct Plan {
     pub(crate) words: Vec<PlanWord>,
     /// The columns that words must occur in; all if empty.
     pub(crate) columns: Vec<Column>,
+    /// Whether every page with any of the words matches, and no other.
+    pub(crate) is_any_of_words: bool,
 }
 
 /// A word that pages are ranked by.
@@ -100,8 +102,9 @@ pub(crate) fn plan(
         clauses.push((Occur::Must, quiet(planner.in_columns(&words, &query.columns))));
     }
     let ranked: Vec<Box<dyn EngineQuery>> = words.iter().flat_map(word_queries).collect();
+    let is_any_of_words = clauses.is_empty();
     let matching = join(clauses, ranked, !parsed.required.is_empty());
-    Ok(Plan { matching, words, columns: query.columns.clone() })
+    Ok(Plan { matching, words, columns: query.columns.clone(), is_any_of_words })
 }
 
 /// All clauses together. Wanted words decide about matching unless others are required; alone, they
