@@ -2,12 +2,12 @@
 //! sides agree. It never drops a word: which words say little is decided when a query is asked.
 
 mod language;
+mod reading;
 mod stem;
 mod stop_words;
-mod tokenizer;
 mod words;
 
 pub use language::Language;
+pub(crate) use reading::{Depth, PIECES, Reading, pieces_analyzer};
 pub(crate) use stem::{StemPool, Stems};
-pub(crate) use tokenizer::{EXACT, STEMMED, exact_analyzer, stemmed_analyzer, with_language};
 pub(crate) use words::{Words, is_gram, lower};

@@ -15,8 +15,7 @@ use telusur_model::PageUrl;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IndexDoc;
-use crate::analysis::{EXACT, Language, STEMMED, Words, with_language};
-use crate::near_duplicates::Profile;
+use crate::analysis::{Depth, Language, PIECES, Reading, Stems, Words};
 
 /// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
 /// nothing beyond this.
@@ -91,37 +90,24 @@ impl Fields {
     pub(crate) fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
         let number = INDEXED | FAST;
-        let raw = STRING | FAST;
+        // Counted and sorted by in columns, shown from the stored page: looking up the name of a
+        // value in a column costs more than reading the page.
+        let shown = STRING | FAST | STORED;
         let fields = Self {
             key: schema.add_bytes_field("key", BytesOptions::from(INDEXED | STORED)),
             id: schema.add_text_field("id", STRING | STORED),
-            body: words_field(
-                &mut schema,
-                "body",
-                STEMMED,
-                IndexRecordOption::WithFreqsAndPositions,
-            ),
-            exact: words_field(&mut schema, "exact", EXACT, IndexRecordOption::Basic),
-            title_words: words_field(&mut schema, "in_title", STEMMED, IndexRecordOption::Basic),
-            description_words: words_field(
-                &mut schema,
-                "in_description",
-                STEMMED,
-                IndexRecordOption::Basic,
-            ),
-            keyword_words: words_field(
-                &mut schema,
-                "in_keywords",
-                STEMMED,
-                IndexRecordOption::Basic,
-            ),
-            url_words: words_field(&mut schema, "in_url", EXACT, IndexRecordOption::Basic),
-            site: schema.add_text_field(name::SITE, raw.clone()),
+            body: words_field(&mut schema, "body", IndexRecordOption::WithFreqsAndPositions),
+            exact: words_field(&mut schema, "exact", IndexRecordOption::Basic),
+            title_words: words_field(&mut schema, "in_title", IndexRecordOption::Basic),
+            description_words: words_field(&mut schema, "in_description", IndexRecordOption::Basic),
+            keyword_words: words_field(&mut schema, "in_keywords", IndexRecordOption::Basic),
+            url_words: words_field(&mut schema, "in_url", IndexRecordOption::Basic),
+            site: schema.add_text_field(name::SITE, shown.clone()),
             // Comparing numbers is far cheaper than reading the names of hundreds of sites.
             site_number: schema.add_u64_field(name::SITE_NUMBER, FAST),
             host: schema.add_text_field("host", STRING),
-            language: schema.add_text_field(name::LANGUAGE, raw.clone()),
-            kind: schema.add_text_field(name::KIND, raw.clone()),
+            language: schema.add_text_field(name::LANGUAGE, shown.clone()),
+            kind: schema.add_text_field(name::KIND, shown.clone()),
             has: schema.add_text_field("has", STRING),
             rights: schema.add_text_field("rights", STRING),
             link: schema.add_u64_field("link", INDEXED),
@@ -137,7 +123,7 @@ impl Fields {
             title_end: schema.add_u64_field(name::TITLE_END, FAST),
             text_start: schema.add_u64_field(name::TEXT_START, FAST),
             sketch: schema.add_u64_field(name::SKETCH, FAST),
-            url: schema.add_text_field(name::URL, raw | STORED),
+            url: schema.add_text_field(name::URL, shown),
             title: schema.add_text_field("title", STORED),
             description: schema.add_text_field("description", STORED),
             keywords: schema.add_text_field("keywords", STORED),
@@ -147,7 +133,7 @@ impl Fields {
     }
 
     /// A page as a row.
-    pub(crate) fn row(&self, doc: &IndexDoc) -> TantivyDocument {
+    pub(crate) fn row(&self, doc: &IndexDoc, stems: &mut Stems) -> TantivyDocument {
         let text = cut(&doc.text, TEXT_BYTES_MAX);
         let language = doc.language.as_deref().filter(|code| !code.is_empty());
         // Short texts without function words are mostly names and titles, in English more often than
@@ -161,7 +147,7 @@ impl Fields {
         if let Some(id) = &doc.id {
             row.add_text(self.id, id);
         }
-        self.add_words(&mut row, doc, text, stem_language);
+        self.add_words(&mut row, doc, text, stem_language, stems);
         self.add_place(&mut row, &doc.url);
         let code =
             language.map(|code| code.split(['-', '_']).next().unwrap_or(code).to_lowercase());
@@ -182,25 +168,32 @@ impl Fields {
         doc: &IndexDoc,
         text: &str,
         language: Option<Language>,
+        stems: &mut Stems,
     ) {
         let url_words = readable_url(&doc.url);
         let around = around_text(doc, &url_words);
-        let title_end = Words::of(&doc.title).count();
+        let mut read = |text: &str, depth| Reading::of(text, language, depth, stems);
+        let title = read(&doc.title, Depth::Sparse);
+        let text_read = read(text, Depth::Sparse);
+        let around_read = read(&around, Depth::Sparse);
+        let title_whole = read(&doc.title, Depth::Whole);
+        // The dictionary of words as written also serves those who type: titles and descriptions
+        // have nearly all words that anybody looks for, and few slips.
+        row.add_text(self.exact, &title_whole.written);
+        row.add_text(self.exact, read(&around, Depth::Whole).written);
+        row.add_text(self.exact, &text_read.written);
+        row.add_text(self.title_words, &title_whole.stems);
+        row.add_text(self.description_words, read(&doc.description, Depth::Whole).stems);
+        row.add_text(self.keyword_words, read(&doc.keywords, Depth::Whole).stems);
+        row.add_text(self.url_words, read(&url_words, Depth::Whole).written);
+        row.add_u64(self.sketch, text_read.sketch.0);
+        row.add_u64(self.words, as_u64(title.content_words + text_read.content_words));
+        row.add_u64(self.title_end, as_u64(title.end));
         // The engine leaves one position free between the values of a field.
-        let text_start = title_end + 1 + Words::of(&around).count() + 1;
-        for section in [doc.title.as_str(), &around, text] {
-            row.add_text(self.body, with_language(language, section));
-            row.add_text(self.exact, section);
+        row.add_u64(self.text_start, as_u64(title.end + 1 + around_read.end + 1));
+        for section in [title, around_read, text_read] {
+            row.add_text(self.body, section.stems);
         }
-        row.add_text(self.title_words, with_language(language, &doc.title));
-        row.add_text(self.description_words, with_language(language, &doc.description));
-        row.add_text(self.keyword_words, with_language(language, &doc.keywords));
-        row.add_text(self.url_words, &url_words);
-        let profile = Profile::of(text, language);
-        row.add_u64(self.sketch, profile.sketch.0);
-        row.add_u64(self.words, as_u64(title_end + profile.content_words));
-        row.add_u64(self.title_end, as_u64(title_end));
-        row.add_u64(self.text_start, as_u64(text_start));
     }
 
     fn add_place(&self, row: &mut TantivyDocument, url: &str) {
@@ -245,14 +238,9 @@ impl Fields {
     }
 }
 
-fn words_field(
-    schema: &mut SchemaBuilder,
-    name: &str,
-    tokenizer: &str,
-    record: IndexRecordOption,
-) -> Field {
+fn words_field(schema: &mut SchemaBuilder, name: &str, record: IndexRecordOption) -> Field {
     let indexing = TextFieldIndexing::default()
-        .set_tokenizer(tokenizer)
+        .set_tokenizer(PIECES)
         .set_index_option(record)
         .set_fieldnorms(record != IndexRecordOption::Basic);
     schema.add_text_field(name, TextOptions::default().set_indexing_options(indexing))

@@ -15,7 +15,7 @@ use tantivy::store::{Compressor, ZstdCompressor};
 use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
 use telusur_model::CrawlNo;
 
-use crate::analysis::{EXACT, STEMMED, StemPool, exact_analyzer, stemmed_analyzer};
+use crate::analysis::{PIECES, StemPool, pieces_analyzer};
 use crate::fields::Fields;
 use crate::link_rank::Ranks;
 use crate::view::View;
@@ -116,11 +116,14 @@ impl SearchIndex {
     ) -> Result<(), IndexError> {
         let mut writer = self.writer();
         let by_key = |key: &DocKey| Term::from_field_bytes(self.fields.key, &key.to_bytes());
-        for doc in docs {
-            // Takes out what was added before it, earlier in this batch as well.
-            writer.delete_term(by_key(&doc.key));
-            writer.add_document(self.fields.row(doc))?;
-        }
+        self.stems.lend(|stems| -> Result<(), IndexError> {
+            for doc in docs {
+                // Takes out what was added before it, earlier in this batch as well.
+                writer.delete_term(by_key(&doc.key));
+                writer.add_document(self.fields.row(doc, stems))?;
+            }
+            Ok(())
+        })?;
         for key in deleted {
             writer.delete_term(by_key(key));
         }
@@ -239,7 +242,6 @@ fn open_files(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
 
 fn tokenizers() -> tantivy::tokenizer::TokenizerManager {
     let tokenizers = tantivy::tokenizer::TokenizerManager::default();
-    tokenizers.register(STEMMED, stemmed_analyzer());
-    tokenizers.register(EXACT, exact_analyzer());
+    tokenizers.register(PIECES, pieces_analyzer());
     tokenizers
 }

@@ -7,7 +7,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::analysis::{Language, Words, lower};
+use crate::analysis::{Words, lower};
 
 /// Bins, each of which gives one bit.
 const BINS: usize = 64;
@@ -18,13 +18,19 @@ const WORDS_MIN: usize = 30;
 const SAME_BITS_MIN: u32 = 54;
 
 /// A text's sketch, as a number; 0 for a text that is too short to be compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sketch(pub u64);
 
 impl Sketch {
     /// Sketches a text.
     pub fn of(text: &str) -> Self {
-        Profile::of(text, None).sketch
+        let mut sketcher = Sketcher::default();
+        let mut lowered = String::new();
+        for word in Words::of(text) {
+            lower(&text[word.from..word.to], &mut lowered);
+            sketcher.push(xxh3_64(lowered.as_bytes()));
+        }
+        sketcher.finish()
     }
 
     /// Whether two texts are nearly the same.
@@ -33,40 +39,37 @@ impl Sketch {
     }
 }
 
-/// What one reading of a text tells about it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Profile {
-    /// Its sketch.
-    pub(crate) sketch: Sketch,
-    /// How many of its words say what it is about. Function words, single characters and numbers
-    /// make a text longer, not richer.
-    pub(crate) content_words: usize,
+/// Sketches a text word by word.
+pub(crate) struct Sketcher {
+    /// The least hash that fell into each bin.
+    least: [u64; BINS],
+    /// The last three words.
+    run: [u64; 3],
+    words: usize,
 }
 
-impl Profile {
-    /// Reads a text.
-    pub(crate) fn of(text: &str, language: Option<Language>) -> Self {
-        let mut least = [u64::MAX; BINS];
-        let mut run = [0_u64; 3];
-        let (mut words, mut content_words) = (0, 0);
-        let mut lowered = String::new();
-        let stop_words = language.map(Language::stop_words).unwrap_or_default();
-        for word in Words::of(text) {
-            lower(&text[word.from..word.to], &mut lowered);
-            let says_little = lowered.len() == 1
-                || lowered.bytes().all(|byte| byte.is_ascii_digit())
-                || stop_words.has(&lowered);
-            content_words += usize::from(!says_little);
-            run = [run[1], run[2], xxh3_64(lowered.as_bytes())];
-            words += 1;
-            if words >= 3 {
-                let mixed = mix(run[0] ^ run[1].rotate_left(21) ^ run[2].rotate_left(42));
-                let bin = usize::try_from(mixed >> 58).expect("six bits");
-                least[bin] = least[bin].min(mixed << 6);
-            }
+impl Default for Sketcher {
+    fn default() -> Self {
+        Self { least: [u64::MAX; BINS], run: [0; 3], words: 0 }
+    }
+}
+
+impl Sketcher {
+    /// Takes the hash of the next word.
+    pub(crate) fn push(&mut self, word: u64) {
+        self.run = [self.run[1], self.run[2], word];
+        self.words += 1;
+        if self.words >= 3 {
+            let [first, second, third] = self.run;
+            let mixed = mix(first ^ second.rotate_left(21) ^ third.rotate_left(42));
+            let bin = usize::try_from(mixed >> 58).expect("six bits");
+            self.least[bin] = self.least[bin].min(mixed << 6);
         }
-        let sketch = Sketch(if words < WORDS_MIN { 0 } else { bits_of(least) });
-        Self { sketch, content_words }
+    }
+
+    /// The sketch of all words so far.
+    pub(crate) fn finish(self) -> Sketch {
+        Sketch(if self.words < WORDS_MIN { 0 } else { bits_of(self.least) })
     }
 }
 
@@ -90,4 +93,34 @@ fn mix(mut value: u64) -> u64 {
     value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(words: std::ops::Range<u32>) -> String {
+        words.map(|number| format!("word{} ", number * 7919 % 1009)).collect()
+    }
+
+    #[test]
+    fn a_changed_ending_is_still_the_same_text() {
+        let one = Sketch::of(&text(0..400));
+        assert!(one.is_near(Sketch::of(&text(0..410))));
+        assert!(one.is_near(Sketch::of(&text(0..400).to_uppercase())));
+        assert!(!one.is_near(Sketch::of(&text(500..900))));
+    }
+
+    #[test]
+    fn the_order_of_words_matters() {
+        let words = text(0..400);
+        let backward: Vec<&str> = words.split(' ').rev().collect();
+        assert!(!Sketch::of(&words).is_near(Sketch::of(&backward.join(" "))));
+    }
+
+    #[test]
+    fn short_texts_are_not_compared() {
+        assert_eq!(Sketch::of("a few words only"), Sketch(0));
+        assert!(!Sketch(0).is_near(Sketch(0)));
+    }
 }

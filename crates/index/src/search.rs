@@ -101,10 +101,9 @@ impl Search<'_> {
         };
         Ok(Results {
             hits: self.hits(&plan, &ranked, &rows, stems)?,
-            estimated_total: u64::try_from(searcher.search(&plan.matching, &Count)?)
-                .unwrap_or(u64::MAX),
+            estimated_total: self.total(&plan, ranked.len())?,
             facets,
-            did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &parsed)?,
+            did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &plan)?,
             ignored: parsed.ignored,
             took_ms: 0,
         })
@@ -166,6 +165,22 @@ impl Search<'_> {
             scored.sort_by_cached_key(place);
         }
         Ok(scored)
+    }
+
+    /// How many pages match: counted, unless that would mean to look at most of the index.
+    fn total(&self, plan: &Plan, ranked: usize) -> Result<u64, IndexError> {
+        if ranked < CANDIDATES_MIN && plan.columns.is_empty() {
+            return Ok(u64::try_from(ranked).unwrap_or(u64::MAX));
+        }
+        if plan.is_any_of_words {
+            // As if words were spread over pages independently of each other.
+            let all = self.view.searcher.num_docs();
+            let without = |word: &plan::PlanWord| 1.0 - word.docs as f64 / all.max(1) as f64;
+            let none: f64 = plan.words.iter().map(without).product();
+            return Ok((all as f64 * (1.0 - none)).round() as u64);
+        }
+        let count = self.view.searcher.search(&plan.matching, &Count)?;
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
     fn ranking(&self) -> Ranking<'_> {

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use tantivy::Searcher;
 use tantivy::index::SegmentId;
-use tantivy::{DocAddress, Searcher};
 
 use crate::IndexError;
 use crate::analysis::Language;
@@ -61,24 +61,5 @@ impl View {
             words_mean: (words as f32 / docs.max(1) as f32).max(1.0),
             words_of_segments,
         })
-    }
-
-    /// A page's value in a column of texts.
-    pub(crate) fn value(
-        &self,
-        address: DocAddress,
-        column: &str,
-    ) -> Result<Option<String>, IndexError> {
-        let columns = self.searcher.segment_reader(address.segment_ord).fast_fields();
-        let Some(values) = columns.str(column)? else { return Ok(None) };
-        let Some(ord) = values.ords().first(address.doc_id) else { return Ok(None) };
-        let mut value = String::new();
-        values.ord_to_str(ord, &mut value)?;
-        Ok(Some(value).filter(|value| !value.is_empty()))
-    }
-
-    /// The language that a page was stemmed in.
-    pub(crate) fn language(&self, address: DocAddress) -> Result<Option<Language>, IndexError> {
-        Ok(self.value(address, name::LANGUAGE)?.as_deref().and_then(Language::from_code))
     }
 }

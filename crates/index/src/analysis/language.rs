@@ -111,11 +111,6 @@ impl Language {
     pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }
-
-    /// The language at a place of the list.
-    pub(super) fn from_index(index: usize) -> Option<Self> {
-        u8::try_from(index).ok().filter(|_| index < LANGUAGES.len()).map(Self)
-    }
 }
 
 #[cfg(test)]

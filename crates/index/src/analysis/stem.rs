@@ -24,11 +24,22 @@ impl Stems {
     /// Writes the stem of a word as written, in the language of its text. Without a language the
     /// stem is the word itself, folded.
     pub(crate) fn stem(&mut self, word: &str, language: Option<Language>, out: &mut String) {
-        lower(word, &mut self.lowered);
+        let mut lowered = std::mem::take(&mut self.lowered);
+        lower(word, &mut lowered);
+        self.stem_lowered(&lowered, language, out);
+        self.lowered = lowered;
+    }
+
+    /// The same for a word that is in lower case already.
+    pub(super) fn stem_lowered(
+        &mut self,
+        word: &str,
+        language: Option<Language>,
+        out: &mut String,
+    ) {
         out.clear();
-        let Some(language) = language.filter(|_| !self.lowered.as_bytes()[0].is_ascii_digit())
-        else {
-            out.push_str(&self.lowered);
+        let Some(language) = language.filter(|_| !word.as_bytes()[0].is_ascii_digit()) else {
+            out.push_str(word);
             fold(out);
             return;
         };
@@ -36,19 +47,19 @@ impl Stems {
             self.remembered.resize_with(language.index() + 1, HashMap::default);
         }
         let remembered = &mut self.remembered[language.index()];
-        if let Some(stem) = remembered.get(self.lowered.as_str()) {
+        if let Some(stem) = remembered.get(word) {
             out.push_str(stem);
             return;
         }
-        out.push_str(&language.stemmer().stem(&self.lowered));
+        out.push_str(&language.stemmer().stem(word));
         fold(out);
         if out.is_empty() {
-            out.push_str(&self.lowered);
+            out.push_str(word);
         }
         if remembered.len() >= REMEMBERED_MAX {
             remembered.clear();
         }
-        remembered.insert(self.lowered.as_str().into(), out.as_str().into());
+        remembered.insert(word.into(), out.as_str().into());
     }
 
     /// Writes the word in lower case and folded, without looking for a stem.

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use foldhash::fast::RandomState;
+
 /// The longest function word of all lists, in bytes.
 const WORD_BYTES_MAX: usize = 18;
 
@@ -231,8 +233,8 @@ pub(super) type Languages = u32;
 
 /// The languages in which a word, in lower case, is a function word.
 pub(super) fn languages_of(word: &str) -> Languages {
-    static TABLE: LazyLock<HashMap<&'static str, Languages>> = LazyLock::new(|| {
-        let mut table = HashMap::new();
+    static TABLE: LazyLock<HashMap<&'static str, Languages, RandomState>> = LazyLock::new(|| {
+        let mut table = HashMap::default();
         for (at, (_, list)) in STOP_WORDS.iter().enumerate() {
             for word in *list {
                 *table.entry(*word).or_default() |= 1 << at;

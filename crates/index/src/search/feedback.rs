@@ -91,7 +91,7 @@ fn stem_counts(
     let text_of =
         |field| page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
     let text = format!("{} {}", text_of(fields.title), text_of(fields.text));
-    let language = ranking.view.language(address)?;
+    let language = Language::from_code(text_of(fields.language));
     let stop_words = language.map(Language::stop_words).unwrap_or_default();
     let mut counts = HashMap::new();
     let (mut lowered, mut stem) = (String::new(), String::new());

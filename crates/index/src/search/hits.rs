@@ -14,7 +14,7 @@ use super::fold::Row;
 use super::plan::Plan;
 use super::snippet::{Snippet, Sought, snippet};
 use super::{Scored, Search};
-use crate::analysis::Stems;
+use crate::analysis::{Language, Stems};
 use crate::fields::name;
 use crate::inert::inert;
 use crate::query::HITS_MAX;
@@ -144,14 +144,16 @@ impl Search<'_> {
         let page = self.page(address)?;
         let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
         let doc = address.doc_id;
-        let value_of = |column: &str| -> Result<Option<String>, IndexError> {
-            Ok(self.view.value(address, column)?.map(|value| inert(&value, TITLE_CHARS_MAX)))
+        let value_of = |field| {
+            Some(inert(&self.text(&page, field), TITLE_CHARS_MAX)).filter(|value| !value.is_empty())
         };
         let key =
             page.get_first(self.fields.key).and_then(|key| DocKey::from_bytes(key.as_bytes()?));
         let key = key.ok_or_else(|| IndexError::Damaged("a page has no key".to_owned()))?;
-        let language = self.view.language(address)?;
-        let mut snippet = snippet(&self.text(&page, self.fields.text), language, sought, stems);
+        let language = value_of(self.fields.language);
+        let stem_language = language.as_deref().and_then(Language::from_code);
+        let mut snippet =
+            snippet(&self.text(&page, self.fields.text), stem_language, sought, stems);
         if snippet.text.is_empty() {
             snippet.text = inert(&self.text(&page, self.fields.description), TITLE_CHARS_MAX);
         }
@@ -161,9 +163,9 @@ impl Search<'_> {
             url: inert(&self.text(&page, self.fields.url), URL_CHARS_MAX),
             title: inert(&self.text(&page, self.fields.title), TITLE_CHARS_MAX),
             snippet,
-            site: value_of(name::SITE)?,
-            language: value_of(name::LANGUAGE)?,
-            kind: value_of(name::KIND)?.unwrap_or_default(),
+            site: value_of(self.fields.site),
+            language,
+            kind: value_of(self.fields.kind).unwrap_or_default(),
             fetched_at: Timestamp(columns.u64(name::FETCHED)?.first(doc).unwrap_or(0)),
             published_at: columns.u64(name::PUBLISHED)?.first(doc).map(Timestamp),
             score: 0.0,

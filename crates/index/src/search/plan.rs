@@ -12,7 +12,7 @@ use tantivy::query::{
 use tantivy::schema::{Field, IndexRecordOption, Term};
 
 use crate::IndexError;
-use crate::analysis::{Language, Stems, Words, is_gram, lower};
+use crate::analysis::{Depth, Language, Stems, Words, is_gram, lower};
 use crate::dictionary;
 use crate::fields::{Fields, link_number};
 use crate::query::{Atom, Column, Filter, Parsed, Query};
@@ -39,17 +39,26 @@ pub(crate) struct Plan {
     pub(crate) words: Vec<PlanWord>,
     /// The columns that words must occur in; all if empty.
     pub(crate) columns: Vec<Column>,
+    /// Whether every page with any of the words matches, and no other.
+    pub(crate) is_any_of_words: bool,
 }
 
 /// A word that pages are ranked by.
 pub(crate) struct PlanWord {
-    /// As written, folded.
+    /// As it was typed.
+    pub(crate) typed: String,
+    /// As it was typed, folded.
     pub(crate) written: String,
     /// Its forms in the index.
     pub(crate) terms: Vec<Term>,
     /// The form under which it is indexed as written.
     pub(crate) exact: Term,
-    /// In how many pages it stands, in any form.
+    /// Whether it is a function word in some language of the index, so that pages in that language
+    /// hold it as written only.
+    pub(crate) says_little: bool,
+    /// In how many pages it stands, in any form of its own.
+    pub(crate) typed_docs: u64,
+    /// The same for the words that it is looked up by, which may be others that stand in for it.
     pub(crate) docs: u64,
     /// How much it counts: how often it was asked for, less if it stands in for another.
     pub(crate) weight: f32,
@@ -93,8 +102,9 @@ pub(crate) fn plan(
         clauses.push((Occur::Must, quiet(planner.in_columns(&words, &query.columns))));
     }
     let ranked: Vec<Box<dyn EngineQuery>> = words.iter().flat_map(word_queries).collect();
+    let is_any_of_words = clauses.is_empty();
     let matching = join(clauses, ranked, !parsed.required.is_empty());
-    Ok(Plan { matching, words, columns: query.columns.clone() })
+    Ok(Plan { matching, words, columns: query.columns.clone(), is_any_of_words })
 }
 
 /// All clauses together. Wanted words decide about matching unless others are required; alone, they
@@ -132,106 +142,108 @@ impl Planner<'_> {
         query: &Query,
         parsed: &Parsed,
     ) -> Result<Vec<PlanWord>, IndexError> {
-        let mut typed: Vec<(&str, bool)> = Vec::new();
-        for atom in parsed.wanted.iter().chain(parsed.required.iter().flatten()) {
-            match atom {
-                Atom::Word(text) => typed.extend(query_words(text).map(|word| (word, true))),
-                Atom::Phrase(text) => typed.extend(query_words(text).map(|word| (word, false))),
-                Atom::Prefix(prefix) => typed.push((prefix, false)),
-            }
-        }
+        let typed = typed_words(parsed);
         let language = self.query_language(query, &typed);
         let stop_words = language.map(Language::stop_words).unwrap_or_default();
-        let says_little = |word: &str| {
-            let mut lowered = String::new();
-            lower(word, &mut lowered);
-            stop_words.has(&lowered)
-        };
-        let telling: Vec<&str> = typed
-            .iter()
-            .filter(|(word, may_drop)| !may_drop || !says_little(word))
-            .map(|(word, _)| *word)
-            .collect();
-        let kept = if telling.is_empty() {
-            typed.iter().map(|(word, _)| *word).collect()
-        } else {
-            telling
-        };
-        let prefixes: Vec<&str> = parsed
-            .wanted
-            .iter()
-            .chain(parsed.required.iter().flatten())
-            .filter_map(
-                |atom| if let Atom::Prefix(prefix) = atom { Some(prefix.as_str()) } else { None },
-            )
-            .collect();
+        let is_telling = |typed: &Typed<'_>| typed.is_prefix || !stop_words.has(&typed.lowered);
+        let any_telling = typed.iter().any(is_telling);
         let mut words: Vec<PlanWord> = Vec::new();
-        for written in kept {
-            let mut folded = String::new();
-            Stems::exact(written, &mut folded);
-            let terms = if prefixes.contains(&written) || is_single_gram(written) {
-                self.prefixed_terms(&folded)?
+        for typed in typed.iter().filter(|typed| !any_telling || is_telling(typed)) {
+            let mut written = String::new();
+            Stems::exact(typed.word, &mut written);
+            let terms = if typed.is_prefix || is_single_gram(typed.word) {
+                self.prefixed_terms(&written)?
             } else {
-                self.terms(written)
+                self.terms(typed.word, Depth::Sparse)
             };
             // Two forms of one word are one word, asked for twice.
-            if let Some(known) = words.iter_mut().find(|known| known.terms == terms) {
+            let is_same = |known: &&mut PlanWord| !terms.is_empty() && known.terms == terms;
+            if let Some(known) = words.iter_mut().find(is_same) {
                 known.weight += 1.0;
                 continue;
             }
-            words.push(self.ranked_word(folded, terms)?);
+            words.push(self.ranked_word(typed.word, written, terms)?);
         }
         Ok(words)
     }
 
     fn ranked_word(
         &mut self,
+        typed: &str,
         written: String,
         mut terms: Vec<Term>,
     ) -> Result<PlanWord, IndexError> {
-        let mut docs = self.docs(&terms)?;
+        let exact = Term::from_field_text(self.fields.exact, &written);
+        let says_little = self.languages.iter().any(|language| language.stop_words().has(&written));
+        let mut typed_docs = self.docs(&terms)?;
+        if says_little {
+            typed_docs = typed_docs.max(self.view.searcher.doc_freq(&exact)?);
+        }
+        let mut docs = typed_docs;
         let mut weight = 1.0;
         if docs == 0 && self.like_left > 0 {
             self.like_left -= 1;
-            // Words as written are compared: the stem of a misspelt word is far from the right one.
-            let like = dictionary::like(self.view, self.fields.exact, &written, LIKE_MAX)?;
-            let like: Vec<Term> = like.iter().flat_map(|entry| self.terms(&entry.word)).collect();
+            let like = self.terms_like(&written, &terms)?;
             if !like.is_empty() {
                 docs = self.docs(&like)?;
                 terms = like;
                 weight = LIKE_WEIGHT;
             }
         }
-        let exact = Term::from_field_text(self.fields.exact, &written);
-        Ok(PlanWord { written, terms, exact, docs, weight })
+        Ok(PlanWord {
+            typed: typed.to_owned(),
+            written,
+            terms,
+            exact,
+            says_little,
+            typed_docs,
+            docs,
+            weight,
+        })
+    }
+
+    /// The forms of words that stand in for an unknown one. Words as written are compared first: the
+    /// stem of a misspelt word is far from the right one. Words that are their own stem are found
+    /// among the stems.
+    fn terms_like(&mut self, written: &str, terms: &[Term]) -> Result<Vec<Term>, IndexError> {
+        let words = dictionary::like(self.view, self.fields.exact, written, LIKE_MAX)?;
+        let mut like: Vec<Term> =
+            words.iter().flat_map(|entry| self.terms(&entry.word, Depth::Sparse)).collect();
+        let stem = terms.first().and_then(|term| term.value().as_str().map(str::to_owned));
+        let stem = stem.unwrap_or_default();
+        let stems = dictionary::like(self.view, self.fields.body, &stem, LIKE_MAX)?;
+        like.extend(stems.iter().map(|entry| self.body_term(&entry.word)));
+        like.sort_unstable();
+        like.dedup();
+        Ok(like)
     }
 
     /// In which of the index's languages the query is: the one that knows most of its function words.
-    fn query_language(&self, query: &Query, typed: &[(&str, bool)]) -> Option<Language> {
+    fn query_language(&self, query: &Query, typed: &[Typed<'_>]) -> Option<Language> {
         if let Some(code) = &query.language {
             return Language::from_code(code);
         }
-        let mut lowered = String::new();
-        let mut known = |language: &Language| {
+        let known = |language: &Language| {
             let stop_words = language.stop_words();
-            let is_known = |(word, _): &&(&str, bool)| {
-                lower(word, &mut lowered);
-                stop_words.has(&lowered)
-            };
-            typed.iter().filter(is_known).count()
+            typed.iter().filter(|typed| stop_words.has(&typed.lowered)).count()
         };
-        let votes: Vec<(usize, Language)> =
-            self.languages.iter().map(|language| (known(language), *language)).collect();
-        let most = votes.iter().map(|(votes, _)| *votes).max()?;
-        votes.into_iter().find(|(votes, _)| *votes == most).map(|(_, language)| language)
+        // The last of equal ones wins, so the most frequent language comes last.
+        self.languages.iter().copied().rev().max_by_key(known)
     }
 
-    /// The forms of a word: its stem in each language, and the word itself.
-    fn terms(&mut self, written: &str) -> Vec<Term> {
+    /// The forms of a word: its stem in each language, and the word itself. Sparse fields do not
+    /// hold the function words of a page's language.
+    fn terms(&mut self, written: &str, depth: Depth) -> Vec<Term> {
         let mut terms = Vec::new();
         let mut form = String::new();
+        Stems::exact(written, &mut form);
+        let folded = form.clone();
         let languages = self.languages.iter().copied().map(Some).chain([None]);
         for language in languages {
+            let stop_words = language.map(Language::stop_words).unwrap_or_default();
+            if depth == Depth::Sparse && stop_words.has(&folded) {
+                continue;
+            }
             self.stems.stem(written, language, &mut form);
             let term = Term::from_field_text(self.fields.body, &form);
             if !terms.contains(&term) {
@@ -274,20 +286,7 @@ impl Planner<'_> {
             Atom::Word(text) | Atom::Phrase(text) => text,
         };
         let words: Vec<&str> = query_words(text).collect();
-        let mut sequences: Vec<Vec<Term>> = Vec::new();
-        let languages: Vec<_> = self.languages.iter().copied().map(Some).chain([None]).collect();
-        for language in languages {
-            let mut sequence = Vec::with_capacity(words.len());
-            for word in &words {
-                let mut form = String::new();
-                self.stems.stem(word, language, &mut form);
-                sequence.push(self.body_term(&form));
-            }
-            if !sequences.contains(&sequence) {
-                sequences.push(sequence);
-            }
-        }
-        let in_order = any(sequences.into_iter().map(sequence_query).collect());
+        let in_order = self.in_order(&words);
         if matches!(atom, Atom::Word(_)) {
             return Ok(in_order);
         }
@@ -295,13 +294,41 @@ impl Planner<'_> {
         for word in words {
             let mut folded = String::new();
             Stems::exact(word, &mut folded);
-            let exact = TermQuery::new(
-                Term::from_field_text(self.fields.exact, &folded),
-                IndexRecordOption::Basic,
-            );
-            clauses.push((Occur::Must, quiet(Box::new(exact))));
+            // A word that is its own stem stands among the stems only.
+            let exact = Term::from_field_text(self.fields.exact, &folded);
+            let own_stem = self.body_term(&folded);
+            clauses.push((Occur::Must, quiet(any(vec![term_query(exact), term_query(own_stem)]))));
         }
         Ok(Box::new(BooleanQuery::new(clauses)))
+    }
+
+    /// The pages that have these words one after the other, by the stems of any one language. Where
+    /// a function word was left out of the index, its place stays free.
+    fn in_order(&mut self, words: &[&str]) -> Box<dyn EngineQuery> {
+        let mut sequences: Vec<Vec<(usize, Term)>> = Vec::new();
+        let languages: Vec<_> = self.languages.iter().copied().map(Some).chain([None]).collect();
+        for language in languages {
+            let stop_words = language.map(Language::stop_words).unwrap_or_default();
+            let mut sequence = Vec::with_capacity(words.len());
+            for (place, word) in words.iter().enumerate() {
+                let mut form = String::new();
+                Stems::exact(word, &mut form);
+                if stop_words.has(&form) {
+                    continue;
+                }
+                self.stems.stem(word, language, &mut form);
+                sequence.push((place, self.body_term(&form)));
+            }
+            if !sequences.contains(&sequence) {
+                sequences.push(sequence);
+            }
+        }
+        let queries = sequences.into_iter().map(|mut sequence| match sequence.len() {
+            0 => all_exact(&words.join(" "), self.fields.exact),
+            1 => term_query(sequence.remove(0).1),
+            _ => Box::new(PhraseQuery::new_with_offset(sequence)),
+        });
+        any(queries.collect())
     }
 
     fn filter(&mut self, filter: &Filter) -> Result<(Occur, Box<dyn EngineQuery>), IndexError> {
@@ -343,7 +370,7 @@ impl Planner<'_> {
         let words: Vec<&str> = query_words(text).collect();
         let mut clauses = Vec::with_capacity(words.len());
         for word in words {
-            let forms = self.terms(word);
+            let forms = self.terms(word, Depth::Whole);
             let forms = forms.iter().map(|term| term_query(in_field(term, field))).collect();
             clauses.push((Occur::Must, any(forms)));
         }
@@ -372,6 +399,32 @@ impl Planner<'_> {
         }
         any(queries)
     }
+}
+
+/// A word of the query.
+struct Typed<'q> {
+    word: &'q str,
+    lowered: String,
+    is_prefix: bool,
+}
+
+/// All words of a query but excluded ones.
+fn typed_words(parsed: &Parsed) -> Vec<Typed<'_>> {
+    let mut typed = Vec::new();
+    let mut push = |word, is_prefix| {
+        let mut lowered = String::new();
+        lower(word, &mut lowered);
+        typed.push(Typed { word, lowered, is_prefix });
+    };
+    for atom in parsed.wanted.iter().chain(parsed.required.iter().flatten()) {
+        match atom {
+            Atom::Prefix(prefix) => push(prefix.as_str(), true),
+            Atom::Word(text) | Atom::Phrase(text) => {
+                query_words(text).for_each(|word| push(word, false));
+            }
+        }
+    }
+    typed
 }
 
 /// The words of a piece of a query. Where pairs of characters stand for words, the single last
@@ -405,18 +458,11 @@ fn all_exact(text: &str, field: Field) -> Box<dyn EngineQuery> {
 
 /// The forms of a word as queries that the engine can rank candidates by.
 fn word_queries(word: &PlanWord) -> impl Iterator<Item = Box<dyn EngineQuery>> + '_ {
-    word.terms.iter().map(|term| -> Box<dyn EngineQuery> {
+    let stems = word.terms.iter().map(|term| -> Box<dyn EngineQuery> {
         let query = TermQuery::new(term.clone(), IndexRecordOption::WithFreqs);
         Box::new(BoostQuery::new(Box::new(query), word.weight))
-    })
-}
-
-fn sequence_query(mut sequence: Vec<Term>) -> Box<dyn EngineQuery> {
-    match sequence.len() {
-        0 => Box::new(EmptyQuery),
-        1 => Box::new(TermQuery::new(sequence.remove(0), IndexRecordOption::WithFreqs)),
-        _ => Box::new(PhraseQuery::new(sequence)),
-    }
+    });
+    stems.chain(word.says_little.then(|| term_query(word.exact.clone())))
 }
 
 fn term_query(term: Term) -> Box<dyn EngineQuery> {

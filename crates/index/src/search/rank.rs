@@ -189,6 +189,8 @@ struct Segment<'r> {
 struct SegmentWord {
     forms: Vec<SegmentPostings>,
     exact: Option<SegmentPostings>,
+    /// Which of the forms is the word as written: a word that is its own stem.
+    own_stem: Option<usize>,
     rarity: f32,
     /// Where it stands in the page at hand, ascending.
     positions: Vec<u32>,
@@ -233,8 +235,10 @@ impl<'r> Segment<'r> {
             if occurrences > 0.0 {
                 let telling = word.rarity * planned.weight;
                 part.score = telling * saturated(occurrences, length);
-                let is_exact = word.exact.as_mut().is_some_and(|exact| seek(exact, doc));
-                part.exact = if is_exact { EXACT_SHARE * word.rarity } else { 0.0 };
+            }
+            // Function words are not among the stems; being there at all is all that is known.
+            if (occurrences > 0.0 || planned.says_little) && word.is_exact(doc) {
+                part.exact = EXACT_SHARE * word.rarity;
             }
             parts.push(part);
         }
@@ -288,13 +292,25 @@ impl SegmentWord {
         reader: &SegmentReader,
     ) -> Result<Self, IndexError> {
         let mut forms = Vec::with_capacity(word.terms.len());
+        let mut own_stem = None;
         for term in &word.terms {
             let index = reader.inverted_index(term.field())?;
-            forms.extend(index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)?);
+            let postings = index.read_postings(term, IndexRecordOption::WithFreqsAndPositions)?;
+            if postings.is_some() && term.value().as_str() == Some(&word.written) {
+                own_stem = Some(forms.len());
+            }
+            forms.extend(postings);
         }
         let index = reader.inverted_index(word.exact.field())?;
         let exact = index.read_postings(&word.exact, IndexRecordOption::Basic)?;
-        Ok(Self { forms, exact, rarity: ranking.rarity(word.docs), positions: Vec::new() })
+        let rarity = ranking.rarity(word.docs);
+        Ok(Self { forms, exact, own_stem, rarity, positions: Vec::new() })
+    }
+
+    /// Whether the page at hand has the word as written.
+    fn is_exact(&mut self, doc: u32) -> bool {
+        self.own_stem.is_some_and(|own| self.forms[own].doc() == doc)
+            || self.exact.as_mut().is_some_and(|exact| seek(exact, doc))
     }
 
     fn read_positions(&mut self, doc: u32) {

@@ -88,13 +88,35 @@ fn find(
     stems: &mut Stems,
 ) -> Vec<Found> {
     let mut stem = String::new();
+    let first_bytes = first_bytes(language, sought);
     Words::of(text)
         .map(|word| {
-            stems.stem(&text[word.from..word.to], language, &mut stem);
-            let found = sought.iter().position(|sought| sought.stems.contains(&stem));
+            let written = &text[word.from..word.to];
+            let mut found = None;
+            if first_bytes[usize::from(written.as_bytes()[0].to_ascii_lowercase())] {
+                stems.stem(written, language, &mut stem);
+                found = sought.iter().position(|sought| sought.stems.contains(&stem));
+            }
             Found { from: word.from, to: word.to, sought: found }
         })
         .collect()
+}
+
+/// With which bytes words begin that can have a sought stem: stemming a whole text takes longer than
+/// all else. Most languages change the ends of words only; Malay ones their beginnings too.
+fn first_bytes(language: Option<Language>, sought: &[Sought]) -> [bool; 256] {
+    if matches!(language.map(Language::code), Some("id" | "ms")) {
+        return [true; 256];
+    }
+    let mut first_bytes = [false; 256];
+    // Letters with accents may be folded to others.
+    first_bytes[0x80..].fill(true);
+    for stem in sought.iter().flat_map(|sought| &sought.stems) {
+        if let Some(&first) = stem.as_bytes().first() {
+            first_bytes[usize::from(first)] = true;
+        }
+    }
+    first_bytes
 }
 
 /// The first word of the piece that has most of the sought words in it; the earliest of equal ones.

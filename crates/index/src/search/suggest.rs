@@ -4,11 +4,9 @@ use crate::IndexError;
 use crate::analysis::Stems;
 use crate::dictionary::{self, Entry};
 use crate::fields::Fields;
-use crate::query::{Atom, Parsed};
 use crate::view::View;
-use tantivy::schema::Term;
 
-use super::plan::query_words;
+use super::plan::Plan;
 
 /// Words of a query that are looked up for a correction: each may walk the dictionary.
 const CORRECTED_WORDS_MAX: usize = 4;
@@ -43,27 +41,15 @@ pub(super) fn correction(
     view: &View,
     fields: &Fields,
     text: &str,
-    parsed: &Parsed,
+    plan: &Plan,
 ) -> Result<Option<String>, IndexError> {
     let mut corrected = text.to_owned();
-    let atoms = parsed.wanted.iter().chain(parsed.required.iter().flatten());
-    let mut looked_up = 0;
-    for atom in atoms {
-        let (Atom::Word(atom) | Atom::Phrase(atom)) = atom else { continue };
-        for word in query_words(atom) {
-            let mut folded = String::new();
-            Stems::exact(word, &mut folded);
-            let docs = view.searcher.doc_freq(&Term::from_field_text(fields.exact, &folded))?;
-            if docs > RARE_DOCS_MAX || looked_up == CORRECTED_WORDS_MAX {
-                continue;
-            }
-            looked_up += 1;
-            let likely = |entry: &Entry| entry.docs > docs * FREQUENT_FACTOR;
-            let mut similar =
-                dictionary::like(view, fields.exact, &folded, CORRECTED_WORDS_MAX)?.into_iter();
-            if let Some(entry) = similar.find(likely) {
-                corrected = replace_word(&corrected, word, &entry.word);
-            }
+    let rare = plan.words.iter().filter(|word| word.typed_docs <= RARE_DOCS_MAX);
+    for word in rare.take(CORRECTED_WORDS_MAX) {
+        let likely = |entry: &Entry| entry.docs > word.typed_docs * FREQUENT_FACTOR;
+        let similar = dictionary::like(view, fields.exact, &word.written, CORRECTED_WORDS_MAX)?;
+        if let Some(entry) = similar.into_iter().find(likely) {
+            corrected = replace_word(&corrected, &word.typed, &entry.word);
         }
     }
     Ok((corrected != text).then_some(corrected))

@@ -1,5 +1,7 @@
 //! What an index promises to whoever uses it.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod crash;
 mod durability;
 mod hostile;
