@@ -76,8 +76,12 @@ impl WebFetcher {
         let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
         let key = |address| PoolKey::new(url, profile, address);
         if let Some(mut connection) = addresses.iter().find_map(|&at| self.pool.take(&key(at))) {
+            // The server may have seen a request that failed. Where somebody counts the time between
+            // requests, the next one is theirs to send.
+            let may_repeat = sending.on_request.is_none();
             let answer = exchange.run(&mut connection, sending).await;
-            if !answer.as_ref().is_err_and(|failure| is_stale(failure, &connection)) {
+            let is_stale = answer.as_ref().is_err_and(|failure| is_stale(failure, &connection));
+            if !is_stale || !may_repeat {
                 return self.finish(key(connection.address()), connection, answer);
             }
             self.forget(&key(connection.address()), &connection);
