@@ -17,6 +17,10 @@ const HOSTS_BAD: usize = 300;
 const KEPT_MIN: f64 = 0.8;
 /// How often memory and connections are looked at.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
+/// The first requests to a thousand hosts, for their rules and sitemaps, come in waves.
+const WARM_UP_S: u64 = 20;
+/// How the kernel counts time in `/proc`.
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What limits a crawl while nobody misbehaves.
 struct Load {
@@ -53,8 +57,13 @@ pub(crate) fn misbehave(seconds: u64) -> anyhow::Result<()> {
             100.0 * kept
         );
         println!(
-            "  memory {} and {} MB, file descriptors {} and {} at most",
-            alone.memory_mb_max, among_bad.memory_mb_max, alone.files_max, among_bad.files_max
+            "  memory {} and {} MB, file descriptors {} and {} at most, CPU {:.1} and {:.1} s",
+            alone.memory_mb_max,
+            among_bad.memory_mb_max,
+            alone.files_max,
+            among_bad.files_max,
+            alone.cpu_seconds,
+            among_bad.cpu_seconds
         );
     }
     if !is_kept {
@@ -63,11 +72,13 @@ pub(crate) fn misbehave(seconds: u64) -> anyhow::Result<()> {
     scratch.delete()
 }
 
+#[derive(Default)]
 struct Measured {
     /// Pages per second of the hosts that behave in both crawls.
     rate: f64,
     memory_mb_max: u64,
     files_max: usize,
+    cpu_seconds: f64,
 }
 
 async fn run(
@@ -90,7 +101,9 @@ async fn run(
     std::fs::write(scratch.join("seeds"), seeds.join("\n")).context("write the start URLs")?;
     let data = scratch.join(format!("{}-{bad}", load.delay));
     let mut child = Command::new(program)
-        .args(["--no-config", "--quiet", "--no-progress", "--data"])
+        .args(["--no-config", "-v", "--no-progress", "--log-file"])
+        .arg(data.with_extension("log"))
+        .arg("--data")
         .arg(&data)
         .args(["crawl", "--scope", "any", "--min-free-disk", "0B", "--delay", load.delay])
         .args(["--allow-private", "127.0.0.0/8", "-i"])
@@ -99,15 +112,23 @@ async fn run(
         .stdout(Stdio::null())
         .spawn()
         .context("start the program")?;
-    let mut measured = Measured { rate: 0.0, memory_mb_max: 0, files_max: 0 };
-    for _ in 0..seconds {
+    let mut measured = Measured::default();
+    let mut asked_at_start = 0;
+    for second in 1..=WARM_UP_S + seconds {
         tokio::time::sleep(LOOK_PAUSE).await;
         look(&child, &mut measured);
+        if second == WARM_UP_S {
+            asked_at_start = crowd.pages_asked(HOSTS_BAD..HOSTS);
+        }
     }
     if let Some(status) = child.try_wait().context("look at the program")? {
         bail!("the crawl ended: {status}");
     }
-    measured.rate = crowd.pages_asked(HOSTS_BAD..HOSTS) as f64 / seconds as f64;
+    let asked = crowd.pages_asked(HOSTS_BAD..HOSTS) - asked_at_start;
+    measured.rate = asked as f64 / seconds as f64;
+    println!(
+        "  {bad} misbehaving: {asked_at_start} pages in the first {WARM_UP_S} s, then {asked}"
+    );
     child.kill().context("end the program")?;
     child.wait().context("end the program")?;
     Ok(measured)
@@ -121,6 +142,11 @@ fn look(child: &Child, measured: &mut Measured) {
     let resident_kb: u64 =
         resident.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0);
     let files = std::fs::read_dir(process.join("fd")).map_or(0, Iterator::count);
+    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // User and system time are the 12th and 13th field behind the name, which ends with a bracket.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks: f64 = fields.split_whitespace().skip(11).take(2).flat_map(str::parse::<f64>).sum();
+    measured.cpu_seconds = ticks / TICKS_PER_SECOND;
     measured.memory_mb_max = measured.memory_mb_max.max(resident_kb / 1000);
     measured.files_max = measured.files_max.max(files);
 }

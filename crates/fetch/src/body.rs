@@ -3,10 +3,12 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use telusur_model::Reason;
 use tokio::time::{Instant, Sleep};
 
+use crate::budget::Lease;
 use crate::connection::{Connection, NextFrame};
 use crate::decode::{Decoder, Room};
 use crate::failure::Failure;
@@ -14,11 +16,14 @@ use crate::settings::FetchSettings;
 
 /// A body, decoded.
 pub(crate) struct ReadBody {
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: Bytes,
     /// Whether it was cut at the limit.
     pub(crate) truncated: bool,
     pub(crate) wire_bytes: u64,
 }
+
+/// Compressed bytes that are decoded between two looks at how much they have become.
+const LOOK_BYTES: usize = 4 * 1024;
 
 /// Reads a body through its decoder, at most `bytes_max` bytes of it on the wire.
 pub(crate) async fn read_body(
@@ -26,6 +31,7 @@ pub(crate) async fn read_body(
     mut body: Incoming,
     mut decoder: Decoder,
     bytes_max: u64,
+    mut lease: Lease,
     pace: Pace,
     alarm: Pin<&mut Sleep>,
 ) -> Result<ReadBody, Failure> {
@@ -38,12 +44,22 @@ pub(crate) async fn read_body(
         let room = usize::try_from(bytes_max - wire_bytes).unwrap_or(usize::MAX);
         let taken = &piece[..piece.len().min(room)];
         wire_bytes += u64::try_from(taken.len()).unwrap_or(u64::MAX);
-        let is_full = decoder.push(taken)? == Room::None;
+        let mut is_full = false;
+        for part in taken.chunks(LOOK_BYTES) {
+            is_full = decoder.push(part)? == Room::None;
+            if lease.cover(decoder.bytes_made(), pieces.pace.total_deadline).await? {
+                pieces.pace.excuse(Instant::now());
+            }
+            if is_full {
+                break;
+            }
+        }
         if is_full || taken.len() < piece.len() {
-            return Ok(ReadBody { bytes: decoder.cut(), truncated: true, wire_bytes });
+            let bytes = lease.bind(decoder.cut());
+            return Ok(ReadBody { bytes, truncated: true, wire_bytes });
         }
     }
-    Ok(ReadBody { bytes: decoder.finish()?, truncated: false, wire_bytes })
+    Ok(ReadBody { bytes: lease.bind(decoder.finish()?), truncated: false, wire_bytes })
 }
 
 /// Reads a body that nobody wants, so that the connection can be used again. Says whether its end
@@ -90,7 +106,7 @@ impl<'a> Pieces<'a> {
         Self { connection, body, pace, alarm }
     }
 
-    async fn next(&mut self) -> Result<Option<bytes::Bytes>, Failure> {
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
         loop {
             match self.connection.frame(self.body, self.alarm.as_mut()).await {
                 NextFrame::Frame(frame) => {
@@ -152,6 +168,13 @@ impl Pace {
             return Err(too_slow("the body did not end within the time limit"));
         }
         Ok(())
+    }
+
+    /// We were not reading: what came meanwhile is not known.
+    fn excuse(&mut self, now: Instant) {
+        self.last_piece_at = now;
+        self.window_began_at = now;
+        self.window_bytes = 0;
     }
 
     /// Until when the next bytes have to come; fails if that is over.

@@ -17,6 +17,7 @@ use url::Position;
 
 use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
+use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::decode::{self, Decoder};
@@ -34,6 +35,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) url: &'a PageUrl,
     pub(crate) profile: &'a FetchProfile,
     pub(crate) conditions: &'a Conditions,
+    pub(crate) budget: &'a BodyBudget,
     pub(crate) deadline: Instant,
 }
 
@@ -153,7 +155,9 @@ impl Exchange<'_> {
         let headers = kept_headers(&head.headers)?;
         let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
         let bytes_max = self.profile.body_bytes_max;
-        let body = read_body(connection, body, decoder, bytes_max, pace, alarm).await?;
+        let body =
+            read_body(connection, body, decoder, bytes_max, self.budget.lease(), pace, alarm)
+                .await?;
         // A body that is cut ends its stream, which in HTTP/1.1 is the connection.
         let is_whole = !body.truncated || connection.is_http2();
         let is_connection_clean = is_whole && is_framing_clear;
@@ -161,7 +165,7 @@ impl Exchange<'_> {
             url: self.url.clone(),
             status: head.status.as_u16(),
             headers,
-            body: Bytes::from(body.bytes),
+            body: body.bytes,
             truncated: body.truncated,
             wire_bytes: body.wire_bytes,
         };

@@ -26,6 +26,7 @@ mod wire;
 mod answer;
 mod basic;
 mod body;
+mod budget;
 mod conditions;
 mod cookies;
 mod decode;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, Reason, Retry};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::connector::{Connector, Road};
@@ -28,6 +29,7 @@ pub struct WebFetcher {
     names: Names,
     connector: Connector,
     pool: Arc<Pool>,
+    budget: BodyBudget,
     sweeper: Once,
 }
 
@@ -56,7 +58,8 @@ impl WebFetcher {
             Names::new(lookup, Arc::clone(&clock), settings.dns_time_max, settings.names_max);
         let connector = Connector::new(&settings);
         let pool = Arc::new(Pool::new(&settings));
-        Self { settings, clock, names, connector, pool, sweeper: Once::new() }
+        let budget = BodyBudget::default();
+        Self { settings, clock, names, connector, pool, budget, sweeper: Once::new() }
     }
 
     async fn visit(
@@ -69,11 +72,16 @@ impl WebFetcher {
         let deadline = Instant::now() + profile.timeout;
         let addresses = self.addresses(url, profile, deadline).await?;
         let (settings, clock) = (&self.settings, &*self.clock);
-        let exchange = Exchange { settings, clock, url, profile, conditions, deadline };
+        let budget = &self.budget;
+        let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
         let key = |address| PoolKey::new(url, profile, address);
         if let Some(mut connection) = addresses.iter().find_map(|&at| self.pool.take(&key(at))) {
+            // The server may have seen a request that failed. Where somebody counts the time between
+            // requests, the next one is theirs to send.
+            let may_repeat = sending.on_request.is_none();
             let answer = exchange.run(&mut connection, sending).await;
-            if !answer.as_ref().is_err_and(|failure| is_stale(failure, &connection)) {
+            let is_stale = answer.as_ref().is_err_and(|failure| is_stale(failure, &connection));
+            if !is_stale || !may_repeat {
                 return self.finish(key(connection.address()), connection, answer);
             }
             self.forget(&key(connection.address()), &connection);

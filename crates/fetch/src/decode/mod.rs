@@ -92,6 +92,11 @@ impl Decoder {
         push(&mut self.stages, sent, &mut self.body, self.bytes_max).map_err(decode_error)
     }
 
+    /// How much has been decoded so far.
+    pub(crate) fn bytes_made(&self) -> usize {
+        self.body.len()
+    }
+
     /// The decoded body, after the last byte was pushed.
     pub(crate) fn finish(self) -> Result<Vec<u8>, Failure> {
         // An empty body with a coding is what servers send along with errors; it decodes to nothing.

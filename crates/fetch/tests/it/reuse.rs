@@ -2,11 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use telusur_fetch::FetchSettings;
-use telusur_model::{FetchRules, Reason};
+use telusur_fetch::{Fetch, FetchOrder, FetchSettings};
+use telusur_model::{FetchRules, PageUrl, Reason};
 
 use crate::bench::{Bench, reason};
 use crate::script::{Act, Hold, Meet, Read, ScriptedServer, page, send};
@@ -36,6 +36,22 @@ async fn a_connection_that_the_server_closes_is_not_missed() {
 async fn a_connection_that_is_closed_on_the_second_request_is_no_failure() {
     assert_eq!(second_visit(vec![Read, page("a"), Read]).await, "second");
     assert_eq!(second_visit(vec![Read, page("a"), Read, Act::Reset]).await, "second");
+}
+
+/// A server that cuts a kept connection when it is asked saw the same request twice at once.
+#[tokio::test]
+async fn where_delays_are_counted_nothing_is_asked_twice() {
+    let scripts = vec![vec![Read, page("a"), Read, Act::Reset], vec![Read, page("second"), Hold]];
+    let server = ScriptedServer::start(scripts).await;
+    let bench = Bench::new();
+    bench.page(&server.url("/")).await;
+    let (on_request, announced) = tokio::sync::oneshot::channel();
+    let url = PageUrl::parse(&server.url("/")).unwrap();
+    let order = FetchOrder::new(url, Arc::new(bench.profile.clone()));
+    let fetched = bench.fetcher.fetch(FetchOrder { on_request: Some(on_request), ..order }).await;
+    assert_eq!(reason(&fetched.outcome), Reason::ConnectionReset);
+    assert_eq!(server.requests().len(), 2);
+    assert!(announced.await.is_ok());
 }
 
 #[tokio::test]
