@@ -14,8 +14,6 @@ const HOPS_MAX: usize = 32;
 /// One line of an export: a page, or a URL that redirects to one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportLine {
-    /// The crawl's id.
-    pub crawl: String,
     /// The URL that was asked for.
     pub url: String,
     /// Where its content is: another URL if it redirects.
@@ -63,7 +61,7 @@ pub struct ExportLine {
 pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
     let goes_on = each_page(store, crawl.no, |page| {
         let line = match stored_content(store, &page) {
-            Ok(content) => Answer::Export(Box::new(page_line(crawl, page, content))),
+            Ok(content) => Answer::Export(Box::new(page_line(page, content))),
             // One damaged page costs one page.
             Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
             Err(error) => return Err(error),
@@ -84,7 +82,6 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
             }
         };
         emit(Answer::Export(Box::new(ExportLine {
-            crawl: crawl.id.to_string(),
             url: url.url,
             final_url,
             status,
@@ -111,12 +108,11 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
     failed.map_or(Ok(()), Err)
 }
 
-fn page_line(crawl: &Crawl, page: PageRecord, content: Option<PageContent>) -> ExportLine {
+fn page_line(page: PageRecord, content: Option<PageContent>) -> ExportLine {
     let is_text = content.as_ref().is_some_and(|content| !content.charset.is_empty());
     let is_whole = is_text && page.body.is_some();
     let content = content.unwrap_or_default();
     ExportLine {
-        crawl: crawl.id.to_string(),
         url: page.url.to_string(),
         final_url: page.url.to_string(),
         status: page.status,
@@ -142,7 +138,11 @@ fn page_line(crawl: &Crawl, page: PageRecord, content: Option<PageContent>) -> E
 }
 
 /// Follows the redirects that the crawl knows of.
-pub(super) fn final_url(store: &dyn Store, crawl: &Crawl, first: &str) -> Result<String, StoreError> {
+pub(super) fn final_url(
+    store: &dyn Store,
+    crawl: &Crawl,
+    first: &str,
+) -> Result<String, StoreError> {
     let mut at = first.to_owned();
     for _ in 0..HOPS_MAX {
         let Ok(url) = PageUrl::parse(&at) else { break };
