@@ -1,11 +1,11 @@
 //! The stored pages of a crawl, and what is in them: read out of its body again, or, where no body is kept, as it was
 //! extracted when the page came.
 
-use telusur_model::{CrawlNo, PageRecord, PageUrl, ParsedPage, RawPage};
-use telusur_parse::ParseLimits;
+use telusur_model::{CrawlNo, PageContent, PageRecord, PageUrl, ParsedPage, RawPage};
+use telusur_parse::{ContentLimits, ParseLimits};
 use telusur_store::{Body, Store, StoreError, UrlState};
 
-/// Everything in a stored page; `None` if nothing of it is kept.
+/// What a crawl goes by in a stored page; `None` if nothing of it is kept.
 pub(crate) fn stored_page(
     store: &dyn Store,
     crawl: CrawlNo,
@@ -16,6 +16,20 @@ pub(crate) fn stored_page(
         return Ok(Some(telusur_parse::parse(&raw, &ParseLimits::default())));
     }
     page.parsed.map(|blob| store.parsed(crawl, blob)).transpose()
+}
+
+/// Everything that is in a stored page, by the present extractor; `None` if nothing of it is kept.
+/// Where only an extract is kept, there are no more kinds of content than it has.
+pub(crate) fn stored_content(
+    store: &dyn Store,
+    page: &PageRecord,
+) -> Result<Option<PageContent>, StoreError> {
+    if let Some(raw) = stored_answer(store, page)? {
+        return Ok(Some(telusur_parse::read_page(&raw, &ContentLimits::default())));
+    }
+    let Some(blob) = page.parsed else { return Ok(None) };
+    let content = PageContent::from(store.parsed(page.crawl, blob)?);
+    Ok(Some(PageContent { bytes: page.bytes, ..content }))
 }
 
 /// The page that a crawl stored for a URL.

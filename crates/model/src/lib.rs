@@ -6,6 +6,7 @@
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
 mod content;
+mod content_kind;
 mod crawl;
 mod fetch_rules;
 mod fetched;
@@ -27,6 +28,7 @@ pub use crate::content::{
     Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,
     ListItem, MetaProperty, PageContent, Script, Style, Table,
 };
+pub use crate::content_kind::ContentKind;
 pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, PauseReason,
     Politeness, RobotsRules, Seeds, SitemapRules,

@@ -13,9 +13,15 @@ pub mod foreground;
 
 pub mod commands;
 
+pub mod collection;
+pub mod page_view;
+pub mod single_fetch;
+
+pub mod json;
 pub mod lines;
 pub mod logging;
 pub mod message;
+pub mod new_file;
 pub mod progress;
 pub mod summary;
 pub mod terminal;

@@ -109,6 +109,10 @@ codes! {
     UnknownCode = "E0116", exit::USAGE, "unknown code";
     /// No crawl has asked this host for anything. `telusur show ID` lists the sites of a crawl.
     NoSuchHost = "E0123", exit::USAGE, "the host is not known";
+    /// No crawl has stored a page for this URL. `telusur explain URL` says what became of it.
+    NoSuchPage = "E0130", exit::USAGE, "the page is not stored";
+    /// A file with a page cannot be read: it is missing, too large, or not what its name says.
+    PageFile = "E0131", exit::USAGE, "a page cannot be read from its file";
     /// A line of the input is not the JSON object that the command expects.
     BadJsonLine = "E0117", exit::USAGE, "a line is not the expected JSON";
     /// The log file could not be opened.
@@ -130,6 +134,9 @@ codes! {
     /// Host after host could not be reached and nobody answered: the fault is most likely on this
     /// side of the network. The crawl waits, and no attempt at a URL was used up.
     NoNetwork = "E0302", exit::NO_START, "nothing can be reached";
+    /// The page could not be fetched, or came with an error status. The message names the reason;
+    /// `telusur explain REASON` tells more about it.
+    NotFetched = "E0303", exit::NO_START, "the page could not be fetched";
     /// A result could not be written, most often because the disk is full.
     Output = "E0401", exit::STORAGE, "the output could not be written";
     /// One process owns a data directory. Reading commands and pause, resume, stop, cancel and exclude
@@ -219,7 +226,21 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if is_treacherous(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
-fn is_treacherous(c: char) -> bool {
+/// Text of several lines, made harmless in the same way; its line breaks and tabs stay. Marks that
+/// honest texts of many languages hold, and nobody sees, are left out.
+pub fn printable_lines(text: &str) -> String {
+    let harmless = |c| match c {
+        '\n' | '\t' => Some(c),
+        '\r' => Some('\n'),
+        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}' => None,
+        c if is_treacherous(c) => Some(char::REPLACEMENT_CHARACTER),
+        c => Some(c),
+    };
+    text.replace("\r\n", "\n").chars().filter_map(harmless).collect()
+}
+
+/// Whether a character could command a terminal, or reorder or hide what is read.
+pub(crate) fn is_treacherous(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{061C}' | '\u{200E}' | '\u{200F}' // marks that turn the direction
@@ -259,6 +280,15 @@ mod tests {
             assert!(!shown(text).contains(is_treacherous), "{text:?}");
         }
         assert_eq!(shown("plain ü 日本 🦀"), "plain ü 日本 🦀");
+    }
+
+    #[test]
+    fn text_keeps_its_lines() {
+        let check = |text, expect: &str| assert_eq!(printable_lines(text), expect, "{text:?}");
+        check("a\n\tb", "a\n\tb");
+        check("a\r\nb\rc", "a\nb\nc");
+        check("\x1b[2J\u{9b}\u{202e}\0", "\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}");
+        check("\u{feff}a\u{200f}", "a");
     }
 
     #[test]

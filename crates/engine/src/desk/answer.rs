@@ -10,7 +10,7 @@ use telusur_model::{
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CrawlAnswer, explain, export, politeness, search};
+use super::{Answer, Ask, CrawlAnswer, content, explain, export, politeness, search};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::stored_page::{each_page, earlier_page, stored_page};
@@ -75,6 +75,12 @@ impl Desk {
             Ask::Changes { crawl } => self.changes(&self.find(crawl)?, emit)?,
             Ask::Export { crawl } => {
                 export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
+            }
+            Ask::Content { crawl, kind } => {
+                content::contents(self.store.as_ref(), &self.find(crawl)?.crawl, *kind, emit)?;
+            }
+            Ask::Page { url, crawl, with_body } => {
+                self.page(url, crawl.as_deref(), *with_body, emit)?;
             }
             Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
             Ask::Politeness { host } => {
@@ -216,6 +222,14 @@ impl Desk {
         found.cloned().ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
     }
 
+    /// The crawl that is named, or all of them, oldest first.
+    fn meant(&self, crawl: Option<&str>) -> Result<Vec<CrawlRecord>, RequestError> {
+        match crawl {
+            Some(crawl) => Ok(vec![self.find(crawl)?]),
+            None => Ok(self.store.crawls()?),
+        }
+    }
+
     fn crawl_answer(
         &self,
         record: CrawlRecord,
@@ -322,14 +336,28 @@ impl Desk {
         })?)
     }
 
+    /// The page of the youngest crawl that has it; nothing if none has.
+    fn page(
+        &self,
+        url: &str,
+        crawl: Option<&str>,
+        with_body: bool,
+        emit: Emit<'_>,
+    ) -> Result<(), RequestError> {
+        let url = read_url(url)?;
+        for record in self.meant(crawl)?.iter().rev() {
+            let store = self.store.as_ref();
+            if let Some(page) = content::stored(store, &record.crawl, &url, with_body)? {
+                emit(Answer::Page(Box::new(page)));
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn explain(&self, url: &str, crawl: Option<&str>, emit: Emit<'_>) -> Result<(), RequestError> {
-        let url = PageUrl::parse(url)
-            .map_err(|error| RequestError::BadArgument(format!("{url:?}: {error}")))?;
-        let records = match crawl {
-            Some(crawl) => vec![self.find(crawl)?],
-            None => self.store.crawls()?,
-        };
-        for record in records {
+        let url = read_url(url)?;
+        for record in self.meant(crawl)? {
             let explanation = explain::explain(self.store.as_ref(), &record.crawl, &url)?;
             if !emit(Answer::Explanation(Box::new(explanation))) {
                 break;
@@ -337,6 +365,10 @@ impl Desk {
         }
         Ok(())
     }
+}
+
+fn read_url(text: &str) -> Result<PageUrl, RequestError> {
+    PageUrl::parse(text).map_err(|error| RequestError::BadArgument(format!("{text:?}: {error}")))
 }
 
 fn code(error: &RequestError) -> &'static str {

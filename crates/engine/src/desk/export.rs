@@ -1,12 +1,12 @@
 //! Every URL of a crawl that got an answer, one line each.
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{Crawl, PageRecord, PageUrl, ParsedPage};
+use telusur_model::{Crawl, PageContent, PageRecord, PageUrl};
 use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
 use super::answer::Emit;
-use crate::stored_page::{each_page, stored_page};
+use crate::stored_page::{each_page, stored_content};
 
 /// Redirects followed to say where a URL ends.
 const HOPS_MAX: usize = 32;
@@ -46,18 +46,22 @@ pub struct ExportLine {
     pub description: Option<String>,
     /// `<meta name=keywords>`.
     pub keywords: Option<String>,
-    /// The declared language.
+    /// The language of the text, as an ISO 639-1 code where it could be told.
     pub language: Option<String>,
     /// `<link rel=canonical>`.
     pub canonical: Option<String>,
-    /// The visible text.
+    /// The main content; `None` where the page is no text, or its body was not kept.
     pub text: Option<String>,
+    /// The visible text of `<article>`, else of `<body>`.
+    pub visible_text: Option<String>,
+    /// The main content as Markdown.
+    pub markdown: Option<String>,
 }
 
 pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
     let goes_on = each_page(store, crawl.no, |page| {
-        let line = match stored_page(store, crawl.no, &page) {
-            Ok(parsed) => Answer::Export(Box::new(page_line(page, parsed))),
+        let line = match stored_content(store, &page) {
+            Ok(content) => Answer::Export(Box::new(page_line(page, content))),
             // One damaged page costs one page.
             Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
             Err(error) => return Err(error),
@@ -97,19 +101,23 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
             language: None,
             canonical: None,
             text: None,
+            visible_text: None,
+            markdown: None,
         })))
     })?;
     failed.map_or(Ok(()), Err)
 }
 
-fn page_line(page: PageRecord, parsed: Option<ParsedPage>) -> ExportLine {
-    let parsed = parsed.unwrap_or_default();
+fn page_line(page: PageRecord, content: Option<PageContent>) -> ExportLine {
+    let is_text = content.as_ref().is_some_and(|content| !content.charset.is_empty());
+    let is_whole = is_text && page.body.is_some();
+    let content = content.unwrap_or_default();
     ExportLine {
         url: page.url.to_string(),
         final_url: page.url.to_string(),
         status: page.status,
         title: page.title,
-        links: parsed.links.iter().map(|link| link.url.to_string()).collect(),
+        links: content.links.iter().map(|link| link.url.to_string()).collect(),
         referrer: page.referrer,
         depth: page.depth,
         fetched_at: page.fetched_at.rfc3339(),
@@ -119,16 +127,22 @@ fn page_line(page: PageRecord, parsed: Option<ParsedPage>) -> ExportLine {
         attempts: page.attempts,
         took_ms: page.took_ms,
         digest: Some(page.digest.to_string()),
-        description: parsed.description,
-        keywords: parsed.keywords,
-        language: parsed.language,
-        canonical: parsed.canonical.map(|url| url.to_string()),
-        text: (!parsed.charset.is_empty()).then_some(parsed.visible_text),
+        description: content.description,
+        keywords: content.keywords,
+        language: content.language.or(content.language_declared),
+        canonical: content.canonical.map(|url| url.to_string()),
+        text: is_whole.then_some(content.text),
+        visible_text: is_text.then_some(content.visible_text),
+        markdown: is_whole.then_some(content.markdown),
     }
 }
 
 /// Follows the redirects that the crawl knows of.
-fn final_url(store: &dyn Store, crawl: &Crawl, first: &str) -> Result<String, StoreError> {
+pub(super) fn final_url(
+    store: &dyn Store,
+    crawl: &Crawl,
+    first: &str,
+) -> Result<String, StoreError> {
     let mut at = first.to_owned();
     for _ in 0..HOPS_MAX {
         let Ok(url) = PageUrl::parse(&at) else { break };

@@ -5,6 +5,7 @@
 //! finds no owner opens the directory itself and asks its own desk. Both get the same answers.
 
 mod answer;
+mod content;
 mod explain;
 mod export;
 mod politeness;
@@ -12,10 +13,11 @@ mod search;
 mod socket;
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{PageRecord, Progress, SiteShare};
+use telusur_model::{ContentKind, PageRecord, Progress, SiteShare};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
 pub use self::answer::Desk;
+pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, Judged, RobotsSaid};
 pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
@@ -54,6 +56,22 @@ pub enum Ask {
     Export {
         /// Which crawl.
         crawl: String,
+    },
+    /// The content of one kind in every page of a crawl.
+    Content {
+        /// Which crawl.
+        crawl: String,
+        /// Which kind.
+        kind: ContentKind,
+    },
+    /// Everything that is in one stored page.
+    Page {
+        /// Its URL, or one that redirects to it.
+        url: String,
+        /// In this crawl only; else in the youngest that has it.
+        crawl: Option<String>,
+        /// Whether its body is wanted as well.
+        with_body: bool,
     },
     /// Everything known about one URL.
     Explain {
@@ -131,6 +149,10 @@ pub enum Answer {
     },
     /// A line of an export.
     Export(Box<ExportLine>),
+    /// What a page of a crawl has of one kind.
+    Content(Box<FoundContent>),
+    /// A stored page.
+    Page(Box<StoredPage>),
     /// A page whose stored bytes cannot be read.
     Damaged {
         /// Its URL.

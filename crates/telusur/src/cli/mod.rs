@@ -4,6 +4,7 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
+mod pages;
 mod search;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
+pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 
 use crate::settings::{Given, Key, Raw};
@@ -165,8 +167,12 @@ pub enum Command {
     },
     /// Delete a crawl and everything it stored
     Rm(RemoveArgs),
-    /// Write the pages of a crawl as JSON lines
+    /// Write the pages of a crawl, or one kind of what is in them, as JSON lines or CSV
     Export(ExportArgs),
+    /// Fetch one page and print it, as Markdown if nothing else is asked for
+    Fetch(Box<FetchArgs>),
+    /// Show a stored page and everything that is in it
+    Page(PageArgs),
     /// Why a URL was crawled or not; also what an error code or a reason means
     Explain(ExplainArgs),
     /// What was asked of a host, when, at what gaps, by which rules: something to show a webmaster
@@ -269,20 +275,6 @@ pub struct RemoveArgs {
     pub yes: bool,
 }
 
-/// The arguments of `export`.
-#[derive(Args, Debug)]
-pub struct ExportArgs {
-    /// The crawl: its id, its alias crawl_N, its name, or last
-    #[arg(value_name = "ID", default_value = "last")]
-    pub crawl: String,
-    /// The file; - is standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-")]
-    pub output: PathBuf,
-    /// Overwrite the file if it exists
-    #[arg(short = 'O', action = ArgAction::SetTrue)]
-    pub overwrite: bool,
-}
-
 /// The arguments of `explain`.
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
@@ -339,6 +331,13 @@ pub enum InspectCommand {
         telusur inspect robots --jsonl < questions.jsonl"
     )]
     Robots(InspectRobotsArgs),
+    /// Everything that is in a page: text, Markdown, links, tables and all other kinds of content
+    #[command(
+        after_help = "Examples:\n  telusur inspect page page.html --url https://example.org/page --json\n  \
+        telusur inspect page page.html.gz --as markdown\n  \
+        telusur inspect page --jsonl < pages.jsonl"
+    )]
+    Page(InspectPageArgs),
     /// What a sitemap or feed lists, as JSON lines
     Sitemap {
         /// The file: XML, text, RSS, Atom or JSON feed, also compressed with gzip

@@ -13,11 +13,12 @@ use telusur_model::{
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
-use super::{Outcome, Session, detach, export};
+use super::{Outcome, Session, detach};
 use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
 use crate::crawl_request::{CrawlRequest, Start, fail_on};
 use crate::message::{Code, Message, shown};
+use crate::new_file::refuse_existing;
 use crate::settings::{Key, Login, Settings, Value};
 use crate::start_urls::StartUrls;
 use crate::units::{show_count, write_duration_ms, write_size};
@@ -29,7 +30,7 @@ pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn W
     let settings = session.settings(arguments.given())?.settings;
     let request = request(session, arguments, &settings)?;
     if let Some(path) = &arguments.output {
-        export::refuse_existing(path, arguments.overwrite)?;
+        refuse_existing(path, arguments.overwrite)?;
     }
     check_name(arguments.name.as_deref())?;
     if arguments.dry_run {
@@ -157,7 +158,7 @@ fn request(
 }
 
 /// The logins, with their passwords from the environment.
-fn logins(session: &Session, settings: &Settings) -> Result<Vec<BasicAuth>, Message> {
+pub(super) fn logins(session: &Session, settings: &Settings) -> Result<Vec<BasicAuth>, Message> {
     let Value::Logins(logins) = settings.value(Key::BasicAuth) else {
         unreachable!("the registry says which kind it is")
     };
@@ -182,7 +183,7 @@ fn logins(session: &Session, settings: &Settings) -> Result<Vec<BasicAuth>, Mess
 }
 
 /// The text of the cookie file, if one is named.
-fn cookies_txt(settings: &Settings) -> Result<Option<Secret>, Message> {
+pub(super) fn cookies_txt(settings: &Settings) -> Result<Option<Secret>, Message> {
     let Value::Path(path) = settings.value(Key::CookiesFile) else {
         unreachable!("the registry says which kind it is")
     };

@@ -1,87 +1,142 @@
-//! `telusur export`: the pages of a crawl as JSON lines.
+//! `telusur export`: the pages of a crawl, or what they have of one kind of content.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use telusur_engine::desk::{Answer, Ask};
+use telusur_model::ContentKind;
 
 use super::{Outcome, Session};
 use crate::cli::ExportArgs;
+use crate::collection::{Collected, Collection, Format, TablesDir};
 use crate::message::{Code, Message, shown};
+use crate::new_file::{NewFile, cannot_write, refuse_existing};
 use crate::units::show_count;
 
 pub(super) fn export(session: &Session, arguments: &ExportArgs, output: &mut dyn Write) -> Outcome {
-    let ask = Ask::Export { crawl: arguments.crawl.clone() };
+    if let Some(directory) = &arguments.tables_dir {
+        return export_tables(session, arguments, directory, output);
+    }
+    let crawl = arguments.crawl.clone();
+    let ask = match arguments.kind {
+        Collected::Pages => Ask::Export { crawl },
+        Collected::Content(kind) => Ask::Content { crawl, kind },
+    };
+    let collection = Collection { collected: arguments.kind, format: arguments.format };
+    let mut lines_of = |each: Each<'_>| session.ask(&ask, each);
     if arguments.output == Path::new("-") {
-        let mut written = Ok(());
-        let mut damage = Damage::default();
-        session.ask(&ask, &mut |answer| {
-            damage.note(&answer);
-            written = write_line(output, &answer);
-            written.is_ok()
-        })?;
-        written?;
+        let mut output = io::BufWriter::new(output);
+        let mut written = Written::default();
+        let answered = written.write(collection, &mut output, &mut lines_of);
+        written.trouble?;
+        answered?;
         output.flush()?;
-        return damage.verdict().map(|()| 0).map_err(Into::into);
+        return written.damage.verdict().map(|()| 0).map_err(Into::into);
     }
     refuse_existing(&arguments.output, arguments.overwrite)?;
-    let lines = write_file(&arguments.output, &mut |each| session.ask(&ask, each))?;
-    if session.global.json {
-        writeln!(output, "{}", serde_json::json!({ "lines": lines, "file": arguments.output }))?;
-    } else {
-        session.talk.note(&format!(
-            "{} lines written to {}",
-            show_count(lines),
-            arguments.output.display()
-        ));
-    }
-    Ok(0)
+    let lines = write_file(&arguments.output, collection, &mut lines_of)?;
+    say_written(session, lines, "lines", &arguments.output, output)
 }
 
-/// Nothing is overwritten unless the user says so.
-pub(super) fn refuse_existing(path: &Path, overwrite: bool) -> Result<(), Message> {
-    if overwrite || !path.exists() {
-        return Ok(());
+/// Every table as a file of its own.
+fn export_tables(
+    session: &Session,
+    arguments: &ExportArgs,
+    directory: &Path,
+    output: &mut dyn Write,
+) -> Outcome {
+    let ask = Ask::Content { crawl: arguments.crawl.clone(), kind: ContentKind::Tables };
+    let mut tables = TablesDir::create(directory, arguments.overwrite)?;
+    let mut written = Ok(());
+    let mut damage = Damage::default();
+    session.ask(&ask, &mut |answer| {
+        damage.note(&answer);
+        if let Answer::Content(found) = &answer {
+            written = tables.write(found);
+        }
+        written.is_ok()
+    })?;
+    written?;
+    let files = tables.finish()?;
+    damage.verdict()?;
+    say_written(session, files, "tables", directory, output)
+}
+
+fn say_written(
+    session: &Session,
+    count: u64,
+    what: &str,
+    path: &Path,
+    output: &mut dyn Write,
+) -> Outcome {
+    if session.global.json {
+        writeln!(output, "{}", serde_json::json!({ what: count, "file": path }))?;
+    } else {
+        let count = show_count(count);
+        session.talk.note(&format!("{count} {what} written to {}", path.display()));
     }
-    let path = shown(&path.to_string_lossy());
-    Err(Message::new(Code::FileExists, format!("{path} exists already"))
-        .hint("Overwrite it with -O, or name another file"))
+    Ok(0)
 }
 
 /// Takes lines of an answer until it returns false.
 type Each<'a> = &'a mut dyn FnMut(Answer) -> bool;
 
-/// Writes an export to a file that appears only when it is whole. Gives the number of lines.
+/// Asks for the lines of an answer.
+type LinesOf<'a> = &'a mut dyn FnMut(Each<'_>) -> Result<(), Message>;
+
+/// The pages of a crawl as JSON lines.
+pub(super) const PAGES: Collection =
+    Collection { collected: Collected::Pages, format: Format::JsonLines };
+
+/// Writes a collection to a file that appears only when it is whole. Gives the number of lines.
 pub(super) fn write_file(
     path: &Path,
-    lines_of: &mut dyn FnMut(Each<'_>) -> Result<(), Message>,
+    collection: Collection,
+    lines_of: LinesOf<'_>,
 ) -> Result<u64, Message> {
-    let refuse = |error: std::io::Error| {
-        let path = shown(&path.to_string_lossy());
-        Message::new(Code::Output, format!("cannot write {path}: {error}"))
-    };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let unfinished = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let mut file = BufWriter::new(File::create(&unfinished).map_err(refuse)?);
-    let mut lines = 0;
-    let mut written = Ok(());
-    let mut damage = Damage::default();
-    let answered = lines_of(&mut |answer| {
-        damage.note(&answer);
-        written = write_line(&mut file, &answer);
-        lines += u64::from(matches!(answer, Answer::Export(_)));
-        written.is_ok()
-    });
-    let finished = answered
-        .and(written.map_err(refuse))
-        .and_then(|()| file.into_inner().map_err(|error| refuse(error.into_error())))
-        .and_then(|file| file.sync_all().map_err(refuse))
-        .and_then(|()| std::fs::rename(&unfinished, path).map_err(refuse));
-    if finished.is_err() {
-        let _ = std::fs::remove_file(&unfinished);
+    let mut file = NewFile::create(path)?;
+    let mut written = Written::default();
+    let answered = written.write(collection, &mut file, lines_of);
+    written.trouble.map_err(|error| cannot_write(path, &error))?;
+    answered?;
+    file.finish()?;
+    written.damage.verdict().map(|()| written.lines)
+}
+
+/// What became of writing a collection.
+struct Written {
+    lines: u64,
+    damage: Damage,
+    /// Whether the output took everything.
+    trouble: io::Result<()>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self { lines: 0, damage: Damage::default(), trouble: Ok(()) }
     }
-    finished.and_then(|()| damage.verdict()).map(|()| lines)
+}
+
+impl Written {
+    fn write(
+        &mut self,
+        collection: Collection,
+        output: &mut dyn Write,
+        lines_of: LinesOf<'_>,
+    ) -> Result<(), Message> {
+        self.trouble = collection.begin(output);
+        if self.trouble.is_err() {
+            return Ok(());
+        }
+        lines_of(&mut |answer| {
+            self.damage.note(&answer);
+            match collection.write(output, &answer) {
+                Ok(lines) => self.lines += lines,
+                Err(error) => self.trouble = Err(error),
+            }
+            self.trouble.is_ok()
+        })
+    }
 }
 
 /// Pages that could not be read. They are left out, and said so at the end.
@@ -108,10 +163,4 @@ impl Damage {
             format!("{} pages cannot be read and were left out, first {}", self.pages, self.first);
         Err(Message::new(Code::DamagedData, what).hint("See all of them: telusur verify"))
     }
-}
-
-fn write_line(output: &mut dyn Write, answer: &Answer) -> std::io::Result<()> {
-    let Answer::Export(line) = answer else { return Ok(()) };
-    serde_json::to_writer(&mut *output, line)?;
-    output.write_all(b"\n")
 }

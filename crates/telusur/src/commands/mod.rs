@@ -8,8 +8,10 @@ mod demo;
 mod detach;
 mod explain;
 mod export;
+mod fetch;
 mod inspect;
 mod manage;
+mod page;
 mod politeness;
 mod run;
 mod search;
@@ -178,6 +180,8 @@ impl Session {
                 manage::remove(self, Ask::Remove { crawl }, yes, output)
             }
             Command::Export(arguments) => export::export(self, &arguments, output),
+            Command::Fetch(arguments) => fetch::fetch(self, &arguments, output),
+            Command::Page(arguments) => page::page(self, &arguments, output),
             Command::Politeness { host } => politeness::politeness(self, &host, output),
             Command::Verify => verify::verify(self, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),
@@ -185,6 +189,9 @@ impl Session {
             Command::Explain(arguments) => explain::explain(self, &arguments, output),
             Command::Inspect(InspectCommand::Url(arguments)) => {
                 inspect::inspect_url(self, &arguments, output)
+            }
+            Command::Inspect(InspectCommand::Page(arguments)) => {
+                inspect::inspect_page(self, &arguments, output)
             }
             Command::Inspect(InspectCommand::Robots(arguments)) => {
                 inspect::inspect_robots(self, &arguments, output)

@@ -173,7 +173,7 @@ fn say_moved(session: &Session, ended: &Ended) {
 fn write_pages(session: &Session, ended: &Ended, path: &Path) -> Result<(), Message> {
     let desk = Desk::of_store(ended.open.store.clone());
     let ask = Ask::Export { crawl: ended.progress.crawl.to_string() };
-    let lines = export::write_file(path, &mut |each| {
+    let lines = export::write_file(path, export::PAGES, &mut |each| {
         let mut failure = None;
         desk.answer(&ask, &mut |answer| match answer {
             Answer::Error { text, .. } => {

@@ -1,5 +1,6 @@
 //! `telusur inspect`: how Telusur reads things. Pure computation; nobody is asked.
 
+mod page;
 mod robots;
 mod sitemap;
 mod url;
@@ -10,9 +11,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Failure, Outcome, Session};
+use crate::json::write_json_line;
 use crate::lines::read_line;
 use crate::message::{Code, Message, exit, shown};
 
+pub(super) use page::inspect_page;
 pub(super) use robots::inspect_robots;
 pub(super) use sitemap::inspect_sitemap;
 pub(super) use url::inspect_url;
@@ -49,8 +52,7 @@ fn answer_lines<Q: DeserializeOwned, A: Serialize>(
         }
         match serde_json::from_slice(&line) {
             Ok(question) => {
-                serde_json::to_writer(&mut output, &answer(question)).map_err(io::Error::from)?;
-                output.write_all(b"\n")?;
+                write_json_line(&mut output, &answer(question))?;
             }
             Err(error) => {
                 bad_count += 1;

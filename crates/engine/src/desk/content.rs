@@ -1,0 +1,91 @@
+//! What is in stored pages: everything in one of them, or one kind of content in all of them.
+
+use data_encoding::BASE64;
+use serde::{Deserialize, Serialize};
+use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
+use telusur_store::{Store, StoreError};
+
+use super::Answer;
+use super::answer::Emit;
+use super::export::final_url;
+use crate::stored_page::{each_page, earlier_page, stored_answer, stored_content};
+
+/// A stored page with everything that is in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredPage {
+    /// The crawl's id.
+    pub crawl: String,
+    /// The crawl's alias.
+    pub alias: String,
+    /// What was recorded when the page came.
+    pub record: PageRecord,
+    /// The headers that came with it, if its body is kept.
+    pub headers: Vec<(String, String)>,
+    /// What is in it; `None` if nothing of it is kept.
+    pub content: Option<PageContent>,
+    /// Its body in base 64, if that is kept and wanted.
+    pub body: Option<String>,
+}
+
+impl StoredPage {
+    /// The body as it was decoded from its content coding.
+    pub fn body_bytes(&self) -> Option<Vec<u8>> {
+        BASE64.decode(self.body.as_deref()?.as_bytes()).ok()
+    }
+}
+
+/// What a page has of one kind of content.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundContent {
+    /// The crawl's id.
+    pub crawl: String,
+    /// The page's URL.
+    pub page: String,
+    /// The content, of the kind that was asked for.
+    pub content: PageContent,
+}
+
+/// The page of a crawl for this URL, or for the one that it redirects to.
+pub(super) fn stored(
+    store: &dyn Store,
+    crawl: &Crawl,
+    url: &PageUrl,
+    with_body: bool,
+) -> Result<Option<StoredPage>, StoreError> {
+    let Ok(url) = PageUrl::parse(&final_url(store, crawl, url.as_str())?) else { return Ok(None) };
+    let Some(record) = earlier_page(store, crawl.no, &url)? else { return Ok(None) };
+    let answer = stored_answer(store, &record)?;
+    let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
+    Ok(Some(StoredPage {
+        crawl: crawl.id.to_string(),
+        alias: crawl.no.to_string(),
+        content: stored_content(store, &record)?,
+        record,
+        headers: answer.map(|answer| answer.headers).unwrap_or_default(),
+        body,
+    }))
+}
+
+/// The content of one kind, page by page, oldest first.
+pub(super) fn contents(
+    store: &dyn Store,
+    crawl: &Crawl,
+    kind: ContentKind,
+    emit: Emit<'_>,
+) -> Result<(), StoreError> {
+    each_page(store, crawl.no, |page| {
+        let line = match stored_content(store, &page) {
+            Ok(None) => return Ok(true),
+            Ok(Some(content)) => Answer::Content(Box::new(FoundContent {
+                crawl: crawl.id.to_string(),
+                page: page.url.to_string(),
+                content: content.only(kind),
+            })),
+            // One damaged page costs one page.
+            Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
+            Err(error) => return Err(error),
+        };
+        Ok(emit(line))
+    })?;
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! The arguments of the commands that look at pages: `fetch`, `page`, `inspect page`, `export` and
+//! `reparse`.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{ArgAction, Args};
+use telusur_model::ContentKind;
+
+use crate::collection::{Collected, Format};
+use crate::page_view::PageForm;
+use crate::settings::{Given, Key, Raw};
+
+/// The arguments of `fetch`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(after_help = "Examples:\n  \
+        telusur fetch https://example.com/article > article.md\n  \
+        telusur fetch https://example.com --as links\n  \
+        telusur fetch http://localhost:8080/ --allow-private localhost:8080 --as json")]
+pub struct FetchArgs {
+    /// The page
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// What is printed: markdown, text, html, headers, json, overview, or one kind of content
+    #[arg(long = "as", value_name = "FORM", default_value = "markdown",
+        value_parser = page_forms(), hide_possible_values = true)]
+    pub form: PageForm,
+
+    /// Do not read robots.txt. Only for sites that are yours
+    #[arg(long, help_heading = "Manners")]
+    pub ignore_robots: bool,
+    /// What a robots.txt that cannot be read means: wait or allow [default: wait]
+    #[arg(long, value_name = "WHAT", help_heading = "Manners")]
+    pub robots_unreachable: Option<String>,
+
+    /// How Telusur names itself; {version} and {contact} are filled in
+    #[arg(short = 'A', long, value_name = "TEXT", help_heading = "HTTP")]
+    pub user_agent: Option<String>,
+    /// Page or mail address where the owner of a site reaches you; part of the user agent
+    #[arg(long, value_name = "URL|MAIL", help_heading = "HTTP")]
+    pub contact: Option<String>,
+    /// Extra header 'Name: value', sent to the origin of the URL only
+    #[arg(short = 'H', long, value_name = "HEADER", help_heading = "HTTP")]
+    pub header: Vec<String>,
+    /// Read at most this much of the page [default: 1MiB]
+    #[arg(long, value_name = "SIZE", help_heading = "HTTP")]
+    pub max_body: Option<String>,
+    /// Longest that one request may take [default: 30s]
+    #[arg(long, value_name = "DURATION", help_heading = "HTTP")]
+    pub timeout: Option<String>,
+    /// Redirects followed one after the other [default: 10]
+    #[arg(long, value_name = "N", help_heading = "HTTP")]
+    pub max_redirects: Option<String>,
+    /// Version of HTTP: auto, 1 or 2 [default: auto]
+    #[arg(long, value_name = "VERSION", help_heading = "HTTP")]
+    pub http: Option<String>,
+    /// Ask through this proxy: http://host:3128 or socks5://host:1080
+    #[arg(short = 'x', long, value_name = "URL", help_heading = "HTTP")]
+    pub proxy: Option<String>,
+    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable
+    #[arg(long, value_name = "LOGIN", help_heading = "HTTP")]
+    pub basic_auth: Vec<String>,
+    /// Send the cookies of this cookies.txt file
+    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
+    pub cookies: Option<PathBuf>,
+    /// Do not verify the TLS certificates of this one host
+    #[arg(long, value_name = "HOST", help_heading = "HTTP")]
+    pub insecure_host: Vec<String>,
+    /// Ask this address, range or HOST:PORT although it is not public
+    #[arg(long, value_name = "CIDR|HOST:PORT", help_heading = "HTTP")]
+    pub allow_private: Vec<String>,
+}
+
+impl FetchArgs {
+    /// The settings among them that were given.
+    pub fn given(&self) -> Vec<Given> {
+        let texts = [
+            (Key::RobotsUnreachable, &self.robots_unreachable),
+            (Key::UserAgent, &self.user_agent),
+            (Key::Contact, &self.contact),
+            (Key::MaxBody, &self.max_body),
+            (Key::Timeout, &self.timeout),
+            (Key::MaxRedirects, &self.max_redirects),
+            (Key::Http, &self.http),
+            (Key::Proxy, &self.proxy),
+        ];
+        let lists = [
+            (Key::Headers, &self.header),
+            (Key::BasicAuth, &self.basic_auth),
+            (Key::InsecureHosts, &self.insecure_host),
+            (Key::AllowPrivate, &self.allow_private),
+        ];
+        let mut given = Vec::new();
+        for (key, text) in texts {
+            given.extend(text.clone().map(|text| of_flag(key, Raw::Untyped(text))));
+        }
+        for (key, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
+            given.push(of_flag(key, Raw::List(items.clone())));
+        }
+        if let Some(path) = &self.cookies {
+            given.push(of_flag(Key::CookiesFile, Raw::Path(path.clone())));
+        }
+        if self.ignore_robots {
+            let raw = Raw::Switch(false);
+            given.push(Given { key: Key::Robots, flag: "--ignore-robots", raw });
+        }
+        given
+    }
+}
+
+fn of_flag(key: Key, raw: Raw) -> Given {
+    Given { key, flag: key.setting().flag.expect("these keys have a flag"), raw }
+}
+
+/// The arguments of `page`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+        telusur page https://example.com/article\n  \
+        telusur page https://example.com/prices --as tables\n  \
+        telusur page https://example.com/ --crawl crawl_3 --as html > page.html")]
+pub struct PageArgs {
+    /// The page, or a URL that redirects to it
+    #[arg(value_name = "URL")]
+    pub url: String,
+    /// As this crawl stored it; without it, as the youngest crawl did that has it
+    #[arg(long, value_name = "ID")]
+    pub crawl: Option<String>,
+    /// What is printed: overview, markdown, text, html, headers, json, or one kind of content
+    /// (headings, links, images, tables, lists, forms, scripts, styles)
+    #[arg(long = "as", value_name = "FORM", default_value = "overview",
+        value_parser = page_forms(), hide_possible_values = true)]
+    pub form: PageForm,
+}
+
+/// The arguments of `inspect page`.
+#[derive(Args, Debug)]
+pub struct InspectPageArgs {
+    /// The file; - is standard input, and a name that ends in .gz is unpacked
+    #[arg(value_name = "FILE", required_unless_present = "jsonl")]
+    pub file: Option<PathBuf>,
+    /// Where the page is from: its links are resolved against it [default: http://localhost/]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// What is printed: overview, markdown, text, html, json, or one kind of content
+    #[arg(long = "as", value_name = "FORM", default_value = "overview",
+        value_parser = page_forms(), hide_possible_values = true)]
+    pub form: PageForm,
+    /// Read {"id", "path", "url"} lines from standard input and answer each with {"id", "title",
+    /// "text", "visible_text", "markdown", "language" and everything else}
+    #[arg(long, conflicts_with_all = ["file", "url", "form"])]
+    pub jsonl: bool,
+}
+
+/// The arguments of `export`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+        telusur export docs -o docs.jsonl\n  \
+        telusur export docs --kind links --format csv -o links.csv\n  \
+        telusur export docs --tables-dir tables/")]
+pub struct ExportArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// What is written: pages, headings, links, images, tables, lists, forms, scripts or styles
+    #[arg(long, value_name = "KIND", default_value = "pages",
+        value_parser = collected(), hide_possible_values = true)]
+    pub kind: Collected,
+    /// jsonl: a JSON object per line; csv: rows for a spreadsheet, with formulas made harmless
+    #[arg(long, value_name = "FORMAT", default_value = "jsonl",
+        value_parser = formats(), hide_possible_values = true)]
+    pub format: Format,
+    /// The file; - is standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub output: PathBuf,
+    /// Write every table to a CSV file of its own in this directory, and a list of them
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["kind", "format", "output"])]
+    pub tables_dir: Option<PathBuf>,
+    /// Overwrite files that exist
+    #[arg(short = 'O', action = ArgAction::SetTrue)]
+    pub overwrite: bool,
+}
+
+fn page_forms() -> impl TypedValueParser<Value = PageForm> {
+    let words = PageForm::SIMPLE.map(PageForm::word).into_iter();
+    let words: Vec<&str> = words.chain(ContentKind::ALL.map(ContentKind::word)).collect();
+    PossibleValuesParser::new(words)
+        .map(|word| PageForm::from_word(&word).expect("only these words are taken"))
+}
+
+fn collected() -> impl TypedValueParser<Value = Collected> {
+    let words: Vec<&str> =
+        ["pages"].into_iter().chain(ContentKind::ALL.map(ContentKind::word)).collect();
+    PossibleValuesParser::new(words).map(|word| match ContentKind::from_word(&word) {
+        Some(kind) => Collected::Content(kind),
+        None => Collected::Pages,
+    })
+}
+
+fn formats() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(["jsonl", "csv"]).map(|word| match word.as_str() {
+        "csv" => Format::Csv,
+        _ => Format::JsonLines,
+    })
+}
