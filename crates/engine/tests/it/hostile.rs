@@ -8,7 +8,7 @@ use telusur_model::{CrawlNo, Reason};
 use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, ask, export, known, page, polite_crawl, site_crawl, url};
+use crate::bench::{Bench, ask, export, known, page, polite_crawl, site_crawl};
 
 #[tokio::test(start_paused = true)]
 async fn links_that_differ_in_nothing_that_matters_are_one() {

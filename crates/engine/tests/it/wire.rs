@@ -36,6 +36,7 @@ async fn crawl_of(scheme: &str, script: Vec<Step>) -> Ended {
         store: Arc::clone(&store) as Arc<dyn Store>,
         fetcher: Arc::new(fetcher),
         clock,
+        index: None,
     };
     let options = EngineOptions { parse_threads: 1, free_bytes_min: 0 };
     let engine = Engine::start(parts, &options).unwrap();
