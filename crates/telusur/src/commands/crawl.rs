@@ -39,13 +39,13 @@ pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn W
     if arguments.detach {
         return detach::detach(session, &settings, output);
     }
+    let open = backend::open(backend::data_dir(&settings))?;
     if request.fetch.allow_private.is_empty() && settings.text(Key::Contact).is_empty() {
         session.talk.note(
             "site owners cannot reach you: name a page or mail address with --contact, or once and \
              for all as identity.contact in telusur.toml",
         );
     }
-    let open = backend::open(backend::data_dir(&settings))?;
     let (crawl, is_resumed) = accept(&open, request, arguments.new)?;
     if is_resumed {
         session.talk.note(&format!("{crawl} was interrupted and goes on; --new starts over"));
