@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use telusur_model::{
-    CrawlNo, Fairness, FinishReason, Lane, Moment, Politeness, QueuePlace, RobotsRules, Site, Visit,
+    CrawlNo, Fairness, FinishReason, Lane, Moment, PageUrl, Politeness, Purpose, QueuePlace,
+    RobotsRules, Site, Visit,
 };
 
 use crate::decision::{CrawlStart, Region};
 use crate::flights::Flights;
 use crate::head::{Head, Waiting};
 use crate::host::HostId;
+use crate::ids::Ids;
 use crate::line::Line;
 use crate::rules::RobotsWatch;
 use crate::standing::Standing;
@@ -54,6 +56,8 @@ pub(crate) struct CrawlState {
     pub(crate) unresolved: BTreeSet<(u64, HostId)>,
     /// Hosts that could be asked if their robots.txt were known, in the order of tickets.
     pub(crate) unruled: BTreeSet<(u64, HostId)>,
+    /// The ids of a linear crawl.
+    pub(crate) ids: Option<Ids>,
     /// Heads that want a read.
     pub(crate) reads_wanted: VecDeque<(HostId, Region)>,
     /// Reads of the store under way.
@@ -86,6 +90,47 @@ pub(crate) struct SiteState {
     queues_holding: u32,
     /// Visits in a row whose service was given back.
     fruitless: u32,
+}
+
+/// What a host would be asked for first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FirstInLine<'a> {
+    /// A visit of its queue.
+    Visit(&'a Visit),
+    /// An id of a walk, to which this page belongs.
+    Id(&'a PageUrl),
+}
+
+impl FirstInLine<'_> {
+    pub(crate) fn url(&self) -> &PageUrl {
+        match self {
+            Self::Visit(visit) => &visit.url,
+            Self::Id(url) => url,
+        }
+    }
+
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Self::Visit(visit) => visit.purpose,
+            Self::Id(_) => Purpose::Page,
+        }
+    }
+
+    /// Whether it is an errand, or the next hop of an id that was redirected: in no queue of the
+    /// store, and owed no turn.
+    pub(crate) fn is_unqueued(&self) -> bool {
+        matches!(self, Self::Visit(visit)
+            if matches!(visit.place.lane, Lane::Errand | Lane::Linear))
+    }
+}
+
+/// Where the next visit of a crawl comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// The queue of this host.
+    Queue(HostId),
+    /// The id whose turn it is.
+    Id,
 }
 
 /// A host's queue within a crawl.
@@ -137,9 +182,13 @@ impl HostQueue {
             Some(index) => self.errands.remove(index).visit,
             None => self.head(Region::of(place.lane)).take_first()?,
         };
-        self.outstanding.insert(visit.place, (now, true));
-        self.outstanding_by_age.insert((now, visit.place));
+        self.begin_flight(visit.place, now);
         Some(visit)
+    }
+
+    pub(crate) fn begin_flight(&mut self, place: QueuePlace, now: Moment) {
+        self.outstanding.insert(place, (now, true));
+        self.outstanding_by_age.insert((now, place));
     }
 
     /// The fetch ended. Says when it began, if it was under way.
@@ -151,7 +200,7 @@ impl HostQueue {
     /// The store has removed the row, or an errand is done. Says whether the visit was outstanding,
     /// and if it was in flight, when that began.
     pub(crate) fn commit(&mut self, place: QueuePlace) -> (bool, Option<Moment>) {
-        if place.lane != Lane::Errand {
+        if !matches!(place.lane, Lane::Errand | Lane::Linear) {
             self.head(Region::of(place.lane)).committed(place);
         }
         let Some((handed_at, in_flight)) = self.outstanding.remove(&place) else {
@@ -211,6 +260,7 @@ impl CrawlState {
             holding: BTreeSet::new(),
             unresolved: BTreeSet::new(),
             unruled: BTreeSet::new(),
+            ids: None,
             reads_wanted: VecDeque::new(),
             reads: 0,
             flights: Flights::default(),
@@ -238,6 +288,31 @@ impl CrawlState {
 
     pub(crate) fn queue_mut(&mut self, host: HostId) -> &mut HostQueue {
         self.queues.get_mut(&host).expect("asked only for hosts of this crawl")
+    }
+
+    /// What a host would be asked for first: errands, then queued visits and ids in turn.
+    pub(crate) fn first(&self, host: HostId, now: Moment) -> Option<FirstInLine<'_>> {
+        let queue = self.queue(host);
+        let queued = queue.first(now).map(|waiting| FirstInLine::Visit(&waiting.visit));
+        let Some(ids) = &self.ids else { return queued };
+        let goes_first = |first: &FirstInLine<'_>| first.is_unqueued() || !ids.go_first();
+        let robots = Some(&queue.robots).filter(|_| self.obeys_robots());
+        let id = || ids.first(host, robots, now).map(FirstInLine::Id);
+        match queued {
+            Some(first) if goes_first(&first) => Some(first),
+            queued => id().or(queued),
+        }
+    }
+
+    /// When time alone brings a visit of a host.
+    pub(crate) fn next_due(&self, host: HostId) -> Option<Moment> {
+        let id = self.ids.as_ref().and_then(|ids| ids.next_due(host));
+        self.queue(host).next_due().into_iter().chain(id).min()
+    }
+
+    /// Whether anything is left to ask of a host, in memory or in the store.
+    pub(crate) fn is_busy(&self, host: HostId) -> bool {
+        self.queue(host).is_busy() || self.ids.as_ref().is_some_and(|ids| ids.is_busy(host))
     }
 
     /// Opens a queue for a host. `more`: the store may hold URLs of it.
@@ -323,6 +398,20 @@ impl CrawlState {
         first.rank >= least.saturating_add(lead_max(least))
     }
 
+    /// Where the next visit comes from, of all that is ready. Rates decide between ids, so no site
+    /// makes them wait.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        let queue = || self.ready.first().filter(|_| !self.is_held_back());
+        let queue = || queue().map(|first| Turn::Queue(first.host));
+        match &self.ids {
+            Some(ids) if !ids.ready.is_empty() => {
+                let queue = if ids.go_first() { None } else { queue() };
+                Some(queue.unwrap_or(Turn::Id))
+            }
+            _ => queue(),
+        }
+    }
+
     /// Counts a visit that is handed out.
     pub(crate) fn serve(&mut self, site: SiteId, now: Moment) {
         let served = self.site(site).served;
@@ -403,7 +492,7 @@ impl CrawlState {
         // Each outstanding visit may become a page, so it counts as one until it is known.
         let is_at_limit =
             self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
-        if self.paused || is_at_limit || self.ready.len() == 0 || self.is_held_back() {
+        if self.paused || is_at_limit || self.turn().is_none() {
             return None;
         }
         let worker_at = self.flights.opens_at(&self.politeness)?;

@@ -3,6 +3,7 @@
 mod cost;
 mod fairness;
 mod head;
+mod ids;
 mod model;
 mod politeness;
 mod robots;

@@ -9,10 +9,14 @@ use telusur_model::{
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CrawlAnswer, explain, export, politeness};
+use super::{Answer, Ask, CoveredRun, CrawlAnswer, explain, export, politeness};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::linear_run::StoredWalk;
 use crate::stored_page::{each_page, stored_page};
+
+/// Runs of ids in one line of an answer: a line stays below a megabyte.
+const RUNS_IN_LINE_MAX: usize = 5_000;
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -68,6 +72,7 @@ impl Desk {
                 export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
             }
             Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
+            Ask::Coverage { crawl } => self.coverage(&self.find(crawl)?, emit)?,
             Ask::Politeness { host } => {
                 let report = politeness::politeness(self.store.as_ref(), &Host::new(host))?;
                 emit(Answer::Politeness(Box::new(report)));
@@ -78,6 +83,27 @@ impl Desk {
             order => {
                 let crawl = self.carry_out(order)?;
                 emit(Answer::Done { crawl });
+            }
+        }
+        Ok(())
+    }
+
+    /// The walks of a crawl as the store knows them: what a running one has in memory is never ahead.
+    fn coverage(&self, record: &CrawlRecord, emit: Emit<'_>) -> Result<(), RequestError> {
+        let Some(seeds) = record.crawl.seeds.linear() else {
+            let what = format!("{} is no linear crawl", record.crawl.no);
+            return Err(RequestError::BadArgument(what));
+        };
+        for (number, walk) in (0..).zip(&seeds.walks) {
+            let store = self.store.as_ref();
+            let walk = StoredWalk::read(store, record.crawl.no, number, walk, seeds)?;
+            let mut goes_on = emit(Answer::Walk(Box::new(walk.coverage())));
+            let mut runs = walk.id_runs().map(|(run, why)| CoveredRun { run, why }).peekable();
+            while goes_on && runs.peek().is_some() {
+                goes_on = emit(Answer::Runs(runs.by_ref().take(RUNS_IN_LINE_MAX).collect()));
+            }
+            if !goes_on {
+                break;
             }
         }
         Ok(())

@@ -7,6 +7,7 @@ mod completeness;
 mod control;
 mod desk;
 mod endings;
+mod linear;
 mod manners;
 mod robots;
 mod sitemaps;

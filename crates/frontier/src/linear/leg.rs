@@ -147,8 +147,14 @@ impl Leg {
 
     /// An id answered. Returns what it is now; `None` if it was not in flight.
     pub(crate) fn answered(&mut self, offset: u64, answer: Answer, now: Moment) -> Option<IdState> {
-        let attempt = self.in_flight.remove(&offset)?;
+        let attempt = *self.in_flight.get(&offset)?;
         let state = IdState::after(answer, attempt, self.rules.attempts);
+        self.became(offset, state, now)
+    }
+
+    /// An id that was in flight is this now. Returns it; `None` if it was not in flight.
+    pub(crate) fn became(&mut self, offset: u64, state: IdState, now: Moment) -> Option<IdState> {
+        self.in_flight.remove(&offset)?;
         self.runs.set(Run { first: offset, last: offset, state });
         match state {
             IdState::Waiting { attempts } if self.may_ask(offset) => {
@@ -213,7 +219,7 @@ impl Leg {
         let margin = self.rules.margin;
         let Some(run) = self.runs.at(offset).filter(|_| margin > 0) else { return };
         let mut row = match self.row {
-            Some(row) if row.touches(run) => {
+            Some(row) if row.touches(&run) => {
                 Run { first: row.first.min(run.first), last: row.last.max(run.last), ..run }
             }
             _ => run,

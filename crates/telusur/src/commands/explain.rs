@@ -135,6 +135,7 @@ fn found(known: &UrlRecord) -> String {
         (Via::Redirect, _) => "by a redirect".to_owned(),
         (Via::Sitemap, Some(file)) => format!("listed in {file}"),
         (Via::Sitemap, None) => "in a sitemap".to_owned(),
+        (Via::Linear, _) => "as an id of the template".to_owned(),
     };
     format!("{how}, {} links from the start, at {}", known.depth, known.found_at)
 }

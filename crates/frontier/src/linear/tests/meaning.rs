@@ -1,11 +1,11 @@
 //! What each rule of a linear crawl means, by the smallest example that shows it.
 
 use telusur_model::{
-    Answer, Direction, Host, IdRanges, IdState, Moment, Rates, Resume, Walk, WalkRules,
+    Answer, Cell, Direction, IdRanges, IdState, LegState, Moment, Rates, Resume, Walk, WalkRules,
 };
 
 use super::play::{FAILED, Manners, Play, drawn, range, reported, rules, walk};
-use crate::linear::{Cell, LegState, Linear, LinearNext, Opening, WalkState};
+use crate::linear::{Linear, LinearNext, Opening, WalkState};
 
 fn strip(state: &WalkState, cells_max: usize) -> String {
     let cell = |cell: &Cell| match cell {
@@ -358,14 +358,14 @@ fn each_direction_has_its_own_margin() {
 fn a_host_that_must_wait_does_not_block_another() {
     let other = WalkRules { min: Some(1), max: Some(9), ..rules("b.org") };
     let mut linear = Linear::new(vec![opened(range(1, 9)), opened(other)]);
-    let mut asks = |is_ready: fn(&Host) -> bool, count: usize| -> Vec<(usize, u64)> {
+    let mut asks = |is_ready: fn(usize) -> bool, count: usize| -> Vec<(usize, u64)> {
         let asks = (0..count).map(|_| match linear.next(Moment(0), is_ready) {
             LinearNext::Ask { walk, id, .. } => (walk, id),
             other => panic!("{other:?}"),
         });
         asks.collect()
     };
-    assert_eq!(asks(|host| host.as_str() == "b.org", 3), [(1, 1), (1, 2), (1, 3)]);
+    assert_eq!(asks(|walk| walk == 1, 3), [(1, 1), (1, 2), (1, 3)]);
     assert_eq!(asks(|_| true, 4), [(0, 1), (1, 4), (0, 2), (1, 5)]);
     assert_eq!(linear.next(Moment(0), |_| false), LinearNext::Wait(None));
 }
