@@ -156,6 +156,12 @@ impl Seeds {
         }
     }
 
+    /// The start URLs and templates, as text.
+    pub fn texts(&self) -> Vec<String> {
+        let urls = self.urls().iter().map(ToString::to_string);
+        urls.chain(self.walks().iter().map(|walk| walk.rules().template.to_string())).collect()
+    }
+
     /// The ids, if it is a linear crawl.
     pub fn linear(&self) -> Option<&LinearSeeds> {
         match self {

@@ -4,6 +4,7 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
+mod linear;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
+pub use linear::LinearArgs;
 
 use crate::settings::{Given, Key, Raw};
 
@@ -44,7 +46,9 @@ impl Cli {
             let takes_values = argument.get_action().takes_values();
             if takes_values { argument.allow_negative_numbers(true) } else { argument }
         };
-        Self::command().mut_subcommand("crawl", |crawl| crawl.mut_args(take_negative))
+        Self::command()
+            .mut_subcommand("crawl", |crawl| crawl.mut_args(take_negative))
+            .mut_subcommand("linear", |linear| linear::shape(linear.mut_args(take_negative)))
     }
 }
 
@@ -130,10 +134,14 @@ pub enum Command {
     Demo,
     /// Crawl from start URLs
     Crawl(Box<CrawlArgs>),
+    /// Crawl numbered pages from a template with {id}
+    Linear(Box<LinearArgs>),
     /// List crawls
     Ls,
     /// Show one crawl: its counters, its errors, what it skipped
     Show(ShowArgs),
+    /// Show which ids of a linear crawl exist, failed, or are left
+    Coverage(CoverageArgs),
     /// Go on with a crawl that was paused, stopped, killed, or reached a limit
     Resume(ResumeArgs),
     /// Crawl the same again, and fetch only what changed since
@@ -209,6 +217,17 @@ pub struct ShowArgs {
     /// List the URLs that were never asked for, all or those with one reason
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     pub skipped: Option<String>,
+}
+
+/// The arguments of `coverage`.
+#[derive(Args, Debug)]
+pub struct CoverageArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// List the ids that failed, one run per line
+    #[arg(long)]
+    pub holes: bool,
 }
 
 /// The arguments of `resume`.

@@ -3,12 +3,14 @@
 
 mod bench;
 mod config;
+mod coverage;
 mod crawl;
 mod demo;
 mod detach;
 mod explain;
 mod export;
 mod inspect;
+mod linear;
 mod manage;
 mod politeness;
 mod run;
@@ -157,6 +159,8 @@ impl Session {
         match command {
             Command::Demo => demo::demo(self, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
+            Command::Linear(arguments) => linear::linear(self, &arguments, output),
+            Command::Coverage(arguments) => coverage::coverage(self, &arguments, output),
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),

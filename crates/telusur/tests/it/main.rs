@@ -7,6 +7,7 @@ mod config;
 mod crawl;
 mod explain;
 mod inspect;
+mod linear;
 mod run;
 mod streams;
 mod wrong_values;

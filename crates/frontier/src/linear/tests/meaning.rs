@@ -533,3 +533,17 @@ fn the_strip_of_a_huge_range() {
     let state = Opening::resume(Resume::All).open(all, runs, Moment(0)).state;
     assert_eq!(strip(&state, 8), "xxxx????");
 }
+
+#[test]
+fn no_more_ids_are_under_way_than_a_margin_may_waste() {
+    let asked = |margin: u64| {
+        let rules = WalkRules { margin, ..range(1, 1000) };
+        let mut linear = Linear::new(vec![opened(rules)]);
+        let mut asked = 0;
+        while asked < 100 && matches!(linear.next(Moment(0), |_| true), LinearNext::Ask { .. }) {
+            asked += 1;
+        }
+        asked
+    };
+    assert_eq!([0, 3, 20].map(asked), [100, 8, 20]);
+}
