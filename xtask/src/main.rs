@@ -1,18 +1,18 @@
-//! Tasks of the project itself: `cargo xtask torture [KILLS] [SEED]`.
+//! Tasks of the project itself: `cargo xtask torture [linear] [KILLS] [SEED]`.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
-use telusur_testkit::fake_web::{DelayRange, PageCounts};
-use telusur_testkit::{FakeWebSpec, Torture};
+use telusur_testkit::fake_web::{DelayRange, FaultShares, PageCounts};
+use telusur_testkit::{Along, FakeWebSpec, Torture};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.first().map(String::as_str) {
         Some("torture") => torture(&arguments[1..]),
         _ => {
-            eprintln!("usage: cargo xtask torture [KILLS] [SEED]");
+            eprintln!("usage: cargo xtask torture [linear] [KILLS] [SEED]");
             return ExitCode::from(2);
         }
     };
@@ -25,8 +25,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Kills a crawl of 5,000 pages over 20 hosts again and again.
+/// Kills a crawl of 5,000 pages over 20 hosts, or of 20,000 numbers over two, again and again.
 fn torture(arguments: &[String]) -> anyhow::Result<()> {
+    let is_linear = arguments.first().is_some_and(|argument| argument == "linear");
+    let arguments = &arguments[usize::from(is_linear)..];
     let number = |index: usize, default: u64| match arguments.get(index) {
         Some(text) => text.parse().with_context(|| format!("{text:?} is not a number")),
         None => Ok(default),
@@ -46,21 +48,13 @@ fn torture(arguments: &[String]) -> anyhow::Result<()> {
     std::fs::create_dir(&scratch).context("make a scratch directory")?;
     let torture = Torture {
         program: target.join("release/telusur"),
-        // Slow enough that the crawl is still running at the last kill.
-        web: FakeWebSpec {
-            seed,
-            hosts: 20,
-            pages: PageCounts::Even { total: 5_000 },
-            links_per_page: 20,
-            page_bytes: 5_000,
-            delay_ms: DelayRange { min: 100, max: 400 },
-            ..FakeWebSpec::default()
-        },
+        web: if is_linear { numbers(seed) } else { links(seed) },
         kills,
         seed,
         life_ms_max: 600,
         workers: 32,
         scratch: scratch.clone(),
+        along: if is_linear { Along::Numbers } else { Along::Links },
     };
     let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
     let report = runtime.block_on(torture.run(|line| println!("{line}")));
@@ -75,4 +69,36 @@ fn torture(arguments: &[String]) -> anyhow::Result<()> {
         report.refetches as f64 / f64::from(report.kills.max(1))
     );
     std::fs::remove_dir_all(&scratch).context("delete the scratch directory")
+}
+
+/// A web of links, slow enough that the crawl is still running at the last kill.
+fn links(seed: u64) -> FakeWebSpec {
+    FakeWebSpec {
+        seed,
+        hosts: 20,
+        pages: PageCounts::Even { total: 5_000 },
+        links_per_page: 20,
+        page_bytes: 5_000,
+        delay_ms: DelayRange { min: 100, max: 400 },
+        ..FakeWebSpec::default()
+    }
+}
+
+/// A web of numbered pages, of which some do not exist and some fail: once, or for ever.
+fn numbers(seed: u64) -> FakeWebSpec {
+    FakeWebSpec {
+        seed,
+        hosts: 2,
+        pages: PageCounts::Even { total: 20_000 },
+        links_per_page: 5,
+        page_bytes: 2_000,
+        delay_ms: DelayRange { min: 20, max: 60 },
+        faults: FaultShares {
+            gaps: 0.2,
+            error_once: 0.02,
+            reset_always: 0.005,
+            ..FaultShares::default()
+        },
+        ..FakeWebSpec::default()
+    }
 }
