@@ -185,7 +185,7 @@ impl Desk {
     }
 
     fn exclude(&self, record: CrawlRecord, pattern: &str) -> Result<(), RequestError> {
-        if record.stats.queued == 0 {
+        if record.stats.queued == 0 && record.crawl.seeds.linear().is_none() {
             let what = format!("{} has nothing left to exclude", record.crawl.no);
             return Err(RequestError::WrongState(what));
         }

@@ -1,7 +1,7 @@
 //! Every URL of a crawl that got an answer, one line each.
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{Crawl, PageRecord, PageUrl, ParsedPage};
+use telusur_model::{Crawl, PageRecord, PageUrl, ParsedPage, Via};
 use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
@@ -104,8 +104,10 @@ pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result
 
 fn page_line(page: PageRecord, parsed: Option<ParsedPage>) -> ExportLine {
     let parsed = parsed.unwrap_or_default();
+    // An id is known by its own address, wherever it was redirected to.
+    let asked = page.redirects.first().filter(|_| page.via == Via::Linear).cloned();
     ExportLine {
-        url: page.url.to_string(),
+        url: asked.unwrap_or_else(|| page.url.to_string()),
         final_url: page.url.to_string(),
         status: page.status,
         title: page.title,

@@ -14,7 +14,7 @@ use telusur_store::{CrawlRecord, CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, ask, assert_verified, crawl, finished, page, until};
+use crate::bench::{Bench, accept, ask, assert_verified, crawl, export, finished, page, until};
 
 fn rules(template: &str) -> WalkRules {
     WalkRules { cooldown_ms: 1_000, ..WalkRules::new(Template::parse(template).unwrap()) }
@@ -238,6 +238,18 @@ async fn a_redirect_is_followed_to_its_end() {
     assert_eq!(one.redirects, ["http://site.test/1"]);
     let two = explained(&store, "http://site.test/2").page.unwrap();
     assert_eq!(two.url.as_str(), "http://other.test/two");
+    let mut lines: Vec<_> =
+        export(&store).into_iter().map(|line| (line.url, line.final_url)).collect();
+    lines.sort();
+    let line = |url: &str, end: &str| (format!("http://site.test/{url}"), format!("http://{end}"));
+    assert_eq!(
+        lines,
+        [
+            line("1", "site.test/one-by-name"),
+            line("2", "other.test/two"),
+            line("5", "site.test/one-by-name"),
+        ]
+    );
 }
 
 #[tokio::test]

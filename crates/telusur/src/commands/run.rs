@@ -109,7 +109,8 @@ fn fails(ended: &Ended, job: &RunJob<'_>) -> Result<Option<String>, Message> {
         FailOn::AnyError => (errors > 0).then(|| format!("{} URLs failed", show_count(errors))),
         FailOn::Ratio(limit) => {
             #[expect(clippy::cast_precision_loss, reason = "a share of two digits")]
-            let share = errors as f64 / (stats.pages + stats.failed).max(1) as f64;
+            let share =
+                errors as f64 / (stats.pages + stats.failed + stats.ids.holes).max(1) as f64;
             (share > limit).then(|| format!("{:.1} % of the URLs failed", share * 100.0))
         }
         FailOn::Seed => failed_seed(ended, job.crawl)?.map(|(url, why)| format!("{url}: {why}")),
@@ -117,6 +118,12 @@ fn fails(ended: &Ended, job: &RunJob<'_>) -> Result<Option<String>, Message> {
 }
 
 fn no_start(ended: &Ended, crawl: CrawlNo) -> Message {
+    if !ended.progress.walks.is_empty() {
+        let why = ended.progress.stats.failures.iter().max_by_key(|(_, count)| **count);
+        let why = why.map(|(why, _)| format!(": {why} ({})", why.help())).unwrap_or_default();
+        return Message::new(Code::NoStart, format!("no id gave an answer{why}"))
+            .hint(format!("Check the template, and see: telusur coverage {crawl}"));
+    }
     match failed_seed(ended, crawl) {
         Ok(Some((url, why))) => {
             Message::new(Code::NoStart, format!("cannot fetch {}: {}", shown(&url), shown(&why)))
