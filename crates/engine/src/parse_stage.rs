@@ -3,6 +3,7 @@
 //! Runs on threads of its own: parsing and packing are heavy, and the async threads must stay free
 //! to talk to hosts.
 
+use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -139,8 +140,14 @@ impl Reader {
                     200..300 => telusur_parse::parse(&page, &ParseLimits::default()),
                     _ => ParsedPage::default(),
                 };
+                // What is not read as text, such as JSON, is matched as it came.
+                let body = page.body.clone();
+                let text = match parsed.text.is_empty() {
+                    true => String::from_utf8_lossy(&body),
+                    false => Cow::Borrowed(parsed.text.as_str()),
+                };
                 let outcome = FetchOutcome::Page(page);
-                let answer = asked.judge(&outcome, &parsed.text);
+                let answer = asked.judge(&outcome, &text);
                 let FetchOutcome::Page(page) = outcome else { unreachable!("made above") };
                 let how = match answer {
                     Answer::Content => How::Page(Box::new(self.page(

@@ -209,13 +209,14 @@ async fn the_user_says_what_does_not_exist() {
         2 => FakeAnswer::html("  "),
         3 => FakeAnswer::redirect(302, "/none"),
         4 => FakeAnswer::plain(410, "gone"),
+        5 => FakeAnswer::ok("application/json", "{\"error\": \"Data tidak ada\"}"),
         _ => page(&[]),
     });
     let missing = r#"410,empty,redirect:/none,RX:"Data tidak""#;
     let missing = MissingRules::parse(missing).unwrap();
-    let (store, record) = bench.crawl(linear(vec![WalkRules { missing, ..range(1, 5) }])).await;
-    assert_eq!(record.stats.ids, IdCounts { content: 1, missing: 4, holes: 0, waiting: 0 });
-    assert_eq!(coverage(&store).1, ["1-4 missing", "5-5 content"]);
+    let (store, record) = bench.crawl(linear(vec![WalkRules { missing, ..range(1, 6) }])).await;
+    assert_eq!(record.stats.ids, IdCounts { content: 1, missing: 5, holes: 0, waiting: 0 });
+    assert_eq!(coverage(&store).1, ["1-5 missing", "6-6 content"]);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! `telusur linear`: what is typed, how it is understood, and what comes of it on a site on loopback.
 
 use serde_json::Value;
-use telusur_testkit::{ServedDemo, serve_demo};
+use telusur_testkit::{FakeWeb, ServedDemo, serve, serve_demo};
 
 use crate::{Place, Seen};
 
@@ -232,4 +232,50 @@ fn a_range_with_gaps_is_walked_to_its_end_and_shown() {
 fn coverage_is_for_linear_crawls() {
     let seen = Place::new().run(&["coverage"]);
     seen.error(2);
+}
+
+#[test]
+fn a_running_crawl_is_asked_from_another_terminal_and_goes_on_after_a_kill() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let spec = "hosts=1,pages=300,links=1,bytes=500,gaps=0.3,delay=5..15".parse().unwrap();
+    let web = FakeWeb::new(spec).unwrap();
+    let served = runtime.block_on(serve(&web, None)).unwrap();
+    let template = format!("http://{}/item/{{id}}", served.web().host_name(0));
+    let place = Place::new();
+    let arguments = [
+        "linear",
+        &template,
+        "--from",
+        "0",
+        "--to",
+        "399",
+        "--delay",
+        "0s",
+        "--per-host",
+        "2",
+        "--min-free-disk",
+        "0B",
+        "--allow-private",
+        "127.0.0.0/8",
+    ];
+    let mut command = place.command(&arguments);
+    let quiet = std::process::Stdio::null;
+    let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    let content = || -> Option<u64> {
+        let seen = place.run(&["coverage", "--json"]);
+        let covered: Value = serde_json::from_str(&seen.stdout).ok()?;
+        covered["counts"]["content"].as_u64()
+    };
+    while content().is_none_or(|content| content < 5) {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(place.run(&["verify"]).code, 0);
+    let again = place.run(&arguments);
+    assert!(again.stderr.contains("goes on"), "{again:?}");
+    let exist = (0..300).filter(|id| web.answer(0, &format!("/item/{id}")).status == 200).count();
+    assert_eq!(content(), Some(exist as u64));
+    assert_eq!(coverage(&place)["counts"]["missing"], 400 - exist);
+    runtime.block_on(served.stop());
 }
