@@ -1,7 +1,7 @@
 //! Linear crawls: numbered pages, kept as runs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::desk::{Answer, Ask, CoveredRun, Explanation};
 use telusur_engine::{ResumeNote, accept_run};
@@ -179,6 +179,40 @@ async fn an_id_that_robots_txt_forbids_is_a_hole_with_its_reason() {
         explained(&store, "http://site.test/3").id.unwrap().why,
         Some(Reason::RobotsDisallowed)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_wait_for_a_robots_txt_that_is_in_trouble() {
+    static TRIES: AtomicU32 = AtomicU32::new(0);
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" if TRIES.fetch_add(1, Ordering::Relaxed) < 2 => {
+            FakeAnswer::plain(503, "later")
+        }
+        "/robots.txt" => FakeAnswer::not_found(),
+        _ if id_of(path) > 30 => FakeAnswer::not_found(),
+        _ => page(&[]),
+    });
+    let walk = WalkRules { start: Some(1), min: Some(1), max: None, margin: 3, ..range(1, 1) };
+    let mut crawl = linear(vec![walk]);
+    crawl.politeness.robots = RobotsRules::Obey;
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!(TRIES.load(Ordering::Relaxed), 3);
+    assert_eq!((record.stats.ids.content, record.stats.ids.waiting), (30, 0));
+    assert!(bench.asked()[..3].iter().all(|url| url == "site.test/robots.txt"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_robots_txt_out_of_reach_stops_at_the_margin() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => FakeAnswer::plain(503, "never"),
+        _ => panic!("asked for {path}"),
+    });
+    let walk = WalkRules { start: Some(1), min: Some(1), max: None, margin: 3, ..range(1, 1) };
+    let mut crawl = linear(vec![walk]);
+    crawl.politeness.robots = RobotsRules::Obey;
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::NoStart });
+    assert_eq!(coverage(&store).1, ["1-3 hole (robots_unreachable)"]);
 }
 
 fn explained(store: &Arc<EmbeddedStore>, url: &str) -> Explanation {

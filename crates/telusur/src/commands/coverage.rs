@@ -91,7 +91,7 @@ fn write_holes(walk: &Walk, output: &mut dyn Write, most: usize) -> io::Result<(
             _ => format!("{}-{}", run.first, run.last),
         };
         let why = why.map(|why| format!("  {why} ({})", why.help())).unwrap_or_default();
-        writeln!(output, "    {:<9} {ids}{why}", run.state.word())?;
+        writeln!(output, "    {:<10} {ids}{why}", run.state.word())?;
     }
     let more = holes.count().saturating_sub(most);
     if more > 0 {
