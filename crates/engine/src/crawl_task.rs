@@ -40,6 +40,9 @@ const DRAIN_MS_MAX: u64 = 8_000;
 const CUT_OFF_MS_MIN: u64 = 30_000;
 /// The same for a crawl that had answers: routers restart, cables are put back.
 const CUT_OFF_MS_MAX: u64 = 3_600_000;
+/// Ids in a row that may not be asked, after which a linear crawl waits for the user: a range of a
+/// billion ids is refused one by one, without a request that would slow it down.
+const IDS_REFUSED_MAX: u32 = 10_000;
 /// Finished crawls whose last picture is still shown.
 const FINISHED_SHOWN_MAX: usize = 100;
 
@@ -133,6 +136,8 @@ pub(crate) struct Running {
     /// Hosts whose delay was learned anew since it was last written down.
     changed_delays: HashSet<Host>,
     ending: Option<EndingCrawl>,
+    /// Ids in a row that may not be asked.
+    ids_refused: u32,
     /// What was last shown of its walks.
     walks: WalksShown,
 }
@@ -208,6 +213,8 @@ impl CrawlTask {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
         if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+            running.ids_refused += u32::from(visit.place.id().is_some());
+            let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
             let ending = Ending {
                 id: running.context.id_refused(&visit, &how),
                 how,
@@ -219,6 +226,9 @@ impl CrawlTask {
                 visit,
             };
             self.frontier.skipped(&ending.visit, now);
+            if is_in_vain {
+                self.end(ending.visit.crawl, Goal::Pause(PauseReason::Refused), None);
+            }
             return self.write(CommitWork::Ending { ending: Box::new(ending), body_bytes: 0 });
         }
         self.fetch.visit(visit, &running.context);
@@ -248,6 +258,9 @@ impl CrawlTask {
             return Ok(());
         };
         self.pipeline_bytes += fetched.body_bytes();
+        if visit.place.id().is_some() {
+            running.ids_refused = 0;
+        }
         if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
             self.last_answered = Some((visit.crawl, visit.url.clone()));
         }
@@ -409,6 +422,7 @@ impl CrawlTask {
             outstanding: 0,
             changed_delays: HashSet::new(),
             ending: None,
+            ids_refused: 0,
             walks: WalksShown::default(),
         };
         self.crawls.insert(crawl, running);

@@ -329,6 +329,8 @@ pub enum PauseReason {
     DiskFull,
     /// Nothing at all could be reached any more.
     NoNetwork,
+    /// Id after id may not be asked: robots.txt forbids it, or cannot be read.
+    Refused,
 }
 
 /// Why a crawl is over.

@@ -124,6 +124,9 @@ impl Summary<'_> {
             CrawlState::Paused { why: PauseReason::NoNetwork } => {
                 (still, "Paused after", Some("nobody answers, nothing is lost"))
             }
+            CrawlState::Paused { why: PauseReason::Refused } => {
+                (still, "Paused after", Some("these ids may not be asked, nothing is lost"))
+            }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),
         };

@@ -7,8 +7,8 @@ use telusur_engine::desk::{Answer, Ask, CoveredRun, Explanation};
 use telusur_engine::{ResumeNote, accept_run};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
-    MissingRules, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds, Template, Walk,
-    WalkCoverage, WalkRules,
+    MissingRules, PauseReason, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds, Template,
+    Walk, WalkCoverage, WalkRules,
 };
 use telusur_store::{CrawlRecord, CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
@@ -215,6 +215,26 @@ async fn a_robots_txt_out_of_reach_stops_at_the_margin() {
     assert_eq!(coverage(&store).1, ["1-3 hole (robots_unreachable)"]);
 }
 
+#[tokio::test]
+async fn a_range_that_may_not_be_asked_does_not_run_for_ever() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => FakeAnswer::plain(200, "User-agent: *\nDisallow: /\n"),
+        _ => panic!("asked for {path}"),
+    });
+    let mut crawl = linear(vec![range(0, u64::MAX)]);
+    crawl.politeness.robots = RobotsRules::Obey;
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, crawl);
+    engine.handle().run(no).await.unwrap();
+    let paused = CrawlState::Paused { why: PauseReason::Refused };
+    until(&engine, no, |progress| progress.state == paused).await;
+    engine.shutdown().await.unwrap();
+    assert_verified(&store);
+    let record = CrawlStore::crawl(&*store, no).unwrap().unwrap();
+    assert!(record.stats.ids.holes >= 10_000, "{:?}", record.stats.ids);
+}
+
 fn explained(store: &Arc<EmbeddedStore>, url: &str) -> Explanation {
     let lines = ask(store, &Ask::Explain { url: url.into(), crawl: None });
     let Some(Answer::Explanation(explanation)) = lines.into_iter().next() else { panic!("none") };
@@ -367,6 +387,10 @@ async fn a_walk_whose_engine_vanished_goes_on_where_it_was() {
         engine.handle().run(no).await.unwrap();
         until(&engine, no, |progress| progress.stats.pages > stop_at).await;
         engine.vanish().await;
+        // Visits that are still under way hold the store until they have ended.
+        while Arc::strong_count(&store) > 1 {
+            tokio::task::yield_now().await;
+        }
     }
     let record = finish(&bench).await;
     let missing = (1..=600).filter(|id| id % 7 < 2).count() as u64;

@@ -88,6 +88,11 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
                 .hint(hint)
                 .into());
         }
+        CrawlState::Paused { why: PauseReason::Refused } => {
+            let what = "paused: robots.txt forbids id after id, or cannot be read";
+            let hint = format!("See why: telusur coverage {crawl}; go on: telusur resume {crawl}");
+            return Err(Message::new(Code::NoStart, what).hint(hint).into());
+        }
         CrawlState::Finished { why: FinishReason::NoStart } => {
             return Err(no_start(ended, crawl).into());
         }
