@@ -9,9 +9,10 @@ mod torture;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use telusur_testkit::Along;
 
 const USAGE: &str = "usage:
-  cargo xtask torture [KILLS] [SEED]   kill a crawl again and again: nothing is lost
+  cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate";
@@ -35,9 +36,13 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> anyhow::Result<bool> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["torture", "linear", numbers @ ..] if numbers.len() <= 2 => {
+            let kills = u32::try_from(number(numbers, 0, 100)?).context("too many kills")?;
+            torture::torture(Along::Numbers, kills, number(numbers, 1, 1)?)?;
+        }
         ["torture", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;
-            torture::torture(kills, number(numbers, 1, 1)?)?;
+            torture::torture(Along::Links, kills, number(numbers, 1, 1)?)?;
         }
         ["guard"] => guard::guard()?,
         [guard::INSIDE, program, scratch] => guard::on_the_island(program, scratch)?,

@@ -1,31 +1,27 @@
-//! `cargo xtask torture`: kills a crawl of 5,000 pages over 20 hosts again and again.
+//! `cargo xtask torture`: kills a crawl of 5,000 pages over 20 hosts, or of 20,000 numbers over two,
+//! again and again.
 
 use anyhow::Context;
-use telusur_testkit::fake_web::{DelayRange, PageCounts};
-use telusur_testkit::{FakeWebSpec, Torture};
+use telusur_testkit::fake_web::{DelayRange, FaultShares, PageCounts};
+use telusur_testkit::{Along, FakeWebSpec, Torture};
 
 use crate::build::{Scratch, release_program};
 
-pub(crate) fn torture(kills: u32, seed: u64) -> anyhow::Result<()> {
+pub(crate) fn torture(along: Along, kills: u32, seed: u64) -> anyhow::Result<()> {
     let program = release_program()?;
     let scratch = Scratch::new("torture")?;
     let torture = Torture {
         program,
-        // Slow enough that the crawl is still running at the last kill.
-        web: FakeWebSpec {
-            seed,
-            hosts: 20,
-            pages: PageCounts::Even { total: 5_000 },
-            links_per_page: 20,
-            page_bytes: 5_000,
-            delay_ms: DelayRange { min: 100, max: 400 },
-            ..FakeWebSpec::default()
+        web: match along {
+            Along::Links => links(seed),
+            Along::Numbers => numbers(seed),
         },
         kills,
         seed,
         life_ms_max: 600,
         workers: 32,
         scratch: scratch.path().to_owned(),
+        along,
     };
     let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
     let report = runtime.block_on(torture.run(|line| println!("{line}")));
@@ -41,4 +37,36 @@ pub(crate) fn torture(kills: u32, seed: u64) -> anyhow::Result<()> {
         report.refetches as f64 / f64::from(report.kills.max(1))
     );
     scratch.delete()
+}
+
+/// A web of links, slow enough that the crawl is still running at the last kill.
+fn links(seed: u64) -> FakeWebSpec {
+    FakeWebSpec {
+        seed,
+        hosts: 20,
+        pages: PageCounts::Even { total: 5_000 },
+        links_per_page: 20,
+        page_bytes: 5_000,
+        delay_ms: DelayRange { min: 100, max: 400 },
+        ..FakeWebSpec::default()
+    }
+}
+
+/// A web of numbered pages, of which some do not exist and some fail: once, or for ever.
+fn numbers(seed: u64) -> FakeWebSpec {
+    FakeWebSpec {
+        seed,
+        hosts: 2,
+        pages: PageCounts::Even { total: 20_000 },
+        links_per_page: 5,
+        page_bytes: 2_000,
+        delay_ms: DelayRange { min: 20, max: 60 },
+        faults: FaultShares {
+            gaps: 0.2,
+            error_once: 0.02,
+            reset_always: 0.005,
+            ..FaultShares::default()
+        },
+        ..FakeWebSpec::default()
+    }
 }

@@ -6,6 +6,7 @@ use telusur_fetch::{FetchProfile, robots, sitemap};
 use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
 
 use crate::error::RequestError;
+use crate::id_visits::WalkContext;
 use crate::soft_404::SoftNotFound;
 
 /// Shared by the visits of a crawl. Replaced as a whole when the crawl is changed.
@@ -24,6 +25,8 @@ pub(crate) struct CrawlContext {
     pub(crate) soft_404: Arc<SoftNotFound>,
     /// The topic words in lower case.
     pub(crate) topic: Vec<String>,
+    /// The walks of a linear crawl.
+    pub(crate) walks: Vec<WalkContext>,
 }
 
 impl CrawlContext {
@@ -42,6 +45,7 @@ impl CrawlContext {
             profile: Arc::new(profile),
             product_token: robots::product_token(&crawl.fetch.user_agent).to_owned(),
             soft_404: Arc::default(),
+            walks: WalkContext::all(&crawl).map_err(|error| refuse(error.to_string()))?,
             topic: crawl.topic.iter().map(|word| word.to_lowercase()).collect(),
             crawl,
         })

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use telusur_frontier::{CrawlStart, Frontier, HostStart, Next};
+use telusur_frontier::{CrawlStart, Frontier, HostStart, IdEnd, Next};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
 };
-use telusur_store::{Committed, CrawlRecord, Ending, How, NewlyQueued, Store};
+use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::commit_stage::{CommitWork, Load, Written};
@@ -21,9 +21,10 @@ use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::id_visits::{Hop, open_walks};
 use crate::index_stage::IndexStage;
 use crate::parse_stage::ParseWork;
-use crate::progress::{RateMeter, picture};
+use crate::progress::{RateMeter, WalksShown, picture};
 
 /// Visits handed out and not yet durable, beyond the workers: room for parsing and group commits.
 pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
@@ -43,6 +44,9 @@ const DRAIN_MS_MAX: u64 = 8_000;
 const CUT_OFF_MS_MIN: u64 = 30_000;
 /// The same for a crawl that had answers: routers restart, cables are put back.
 const CUT_OFF_MS_MAX: u64 = 3_600_000;
+/// Ids in a row that may not be asked, after which a linear crawl waits for the user: a range of a
+/// billion ids is refused one by one, without a request that would slow it down.
+const IDS_REFUSED_MAX: u32 = 10_000;
 /// Finished crawls whose last picture is still shown.
 const FINISHED_SHOWN_MAX: usize = 100;
 
@@ -69,6 +73,8 @@ pub(crate) enum Command {
     Run {
         record: Box<CrawlRecord>,
         hosts: Vec<HostRow>,
+        /// What is known of the ids of each walk.
+        runs: Vec<Vec<KeptRun>>,
         reply: Reply,
     },
     End {
@@ -131,10 +137,14 @@ pub(crate) struct Running {
     /// Up to here the running time is written down.
     accounted: Moment,
     /// Visits handed out and not yet durable.
-    outstanding: usize,
+    pub(crate) outstanding: usize,
     /// Hosts whose delay was learned anew since it was last written down.
     changed_delays: HashSet<Host>,
     ending: Option<EndingCrawl>,
+    /// Ids in a row that may not be asked.
+    ids_refused: u32,
+    /// What was last shown of its walks.
+    walks: WalksShown,
 }
 
 struct EndingCrawl {
@@ -198,7 +208,7 @@ impl CrawlTask {
         }
     }
 
-    fn dispatch(&mut self, visit: Visit) -> Result<(), EngineError> {
+    fn dispatch(&mut self, mut visit: Visit) -> Result<(), EngineError> {
         let now = self.clock.now();
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             self.frontier.skipped(&visit, now);
@@ -207,8 +217,12 @@ impl CrawlTask {
         running.outstanding += 1;
         self.pipeline_visits += 1;
         self.under_way.fetch_add(1, Ordering::AcqRel);
+        running.context.identify(&mut visit, self.clock.wall());
         if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+            running.ids_refused += u32::from(visit.place.id().is_some());
+            let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
             let ending = Ending {
+                id: running.context.id_refused(&visit, &how),
                 how,
                 at: self.clock.wall(),
                 requested_at: None,
@@ -218,6 +232,9 @@ impl CrawlTask {
                 visit,
             };
             self.frontier.skipped(&ending.visit, now);
+            if is_in_vain {
+                self.end(ending.visit.crawl, Goal::Pause(PauseReason::Refused), None);
+            }
             return self.write(CommitWork::Ending { ending: Box::new(ending), body_bytes: 0 });
         }
         self.fetch.visit(visit, &running.context);
@@ -239,7 +256,7 @@ impl CrawlTask {
     }
 
     fn fetched(&mut self, arrival: Arrival) -> Result<(), EngineError> {
-        let Arrival { visit, fetched } = arrival;
+        let Arrival { visit, mut fetched } = arrival;
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             // The crawl ended without waiting for it: the visit stays queued.
             self.pipeline_visits -= 1;
@@ -247,6 +264,9 @@ impl CrawlTask {
             return Ok(());
         };
         self.pipeline_bytes += fetched.body_bytes();
+        if visit.place.id().is_some() {
+            running.ids_refused = 0;
+        }
         if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
             self.last_answered = Some((visit.crawl, visit.url.clone()));
         }
@@ -257,7 +277,12 @@ impl CrawlTask {
             running.changed_delays.insert(host);
         }
         let context = Arc::clone(&running.context);
-        if visit.purpose == Purpose::Page
+        if visit.place.id().is_some() {
+            fetched.outcome = match self.hop(&visit, &context, fetched.outcome) {
+                Hop::Followed => return Ok(()),
+                Hop::Ended(outcome) => outcome,
+            };
+        } else if visit.purpose == Purpose::Page
             && matches!(&fetched.outcome, FetchOutcome::Page(page) if page.status == 200)
             && context.crawl.politeness.robots != RobotsRules::Ignore
         {
@@ -299,7 +324,14 @@ impl CrawlTask {
             index.wake(pages);
         }
         for gone in &committed.gone {
-            self.frontier.committed(gone.crawl, &gone.host, gone.place, gone.stored_page);
+            let Gone { crawl, place, stored_page, .. } = *gone;
+            match gone.id_state {
+                Some(state) => {
+                    let end = IdEnd { state, stored_page };
+                    self.frontier.committed_id(crawl, &gone.host, place, end);
+                }
+                None => self.frontier.committed(crawl, &gone.host, place, stored_page),
+            }
         }
         for queued in committed.queued {
             if self.crawls.contains_key(&queued.visit.crawl) {
@@ -332,8 +364,8 @@ impl CrawlTask {
 
     fn command(&mut self, command: Command) {
         match command {
-            Command::Run { record, hosts, reply } => {
-                let _ = reply.send(self.begin(*record, hosts));
+            Command::Run { record, hosts, runs, reply } => {
+                let _ = reply.send(self.begin(*record, hosts, runs));
             }
             Command::End { crawl, goal, reply } => self.end(crawl, goal, Some(reply)),
             Command::Resume { crawl, reply } => {
@@ -352,7 +384,12 @@ impl CrawlTask {
         }
     }
 
-    fn begin(&mut self, record: CrawlRecord, hosts: Vec<HostRow>) -> Result<(), RequestError> {
+    fn begin(
+        &mut self,
+        record: CrawlRecord,
+        hosts: Vec<HostRow>,
+        runs: Vec<Vec<KeptRun>>,
+    ) -> Result<(), RequestError> {
         let crawl = record.crawl.no;
         if self.is_shutting_down {
             return Err(RequestError::Stopped);
@@ -383,6 +420,7 @@ impl CrawlTask {
             pages_max: context.crawl.limits.pages_max,
             pages_done: record.stats.pages,
             hosts,
+            linear: open_walks(&context.crawl, runs, now),
             quiet_until,
         });
         let running = Running {
@@ -394,6 +432,8 @@ impl CrawlTask {
             outstanding: 0,
             changed_delays: HashSet::new(),
             ending: None,
+            ids_refused: 0,
+            walks: WalksShown::default(),
         };
         self.crawls.insert(crawl, running);
         self.show();
@@ -632,8 +672,13 @@ impl CrawlTask {
         Ok(())
     }
 
-    fn show(&self) {
+    fn show(&mut self) {
         let now = self.clock.now();
+        for (crawl, running) in &mut self.crawls {
+            if let Some(linear) = self.frontier.linear(*crawl) {
+                running.walks.look(linear, running.state, now);
+            }
+        }
         self.shown.send_modify(|shown| {
             for (crawl, running) in &self.crawls {
                 let mut stats = running.stats.clone();
@@ -641,8 +686,9 @@ impl CrawlTask {
                     stats.active_ms += now.ms_since(running.accounted);
                 }
                 let limits = &running.context.crawl.limits;
-                let picture =
+                let mut picture =
                     picture(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
+                picture.walks = running.walks.shown.clone();
                 shown.insert(*crawl, picture);
             }
             while shown.len() > self.crawls.len() + FINISHED_SHOWN_MAX {
@@ -679,6 +725,8 @@ fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Ti
 }
 
 /// A crawl that is drained without one good page never really started.
+/// Ids that do not exist are an answer, too.
 fn final_reason(why: FinishReason, stats: &CrawlStats) -> FinishReason {
-    if why == FinishReason::Drained && stats.ok == 0 { FinishReason::NoStart } else { why }
+    let is_in_vain = stats.ok == 0 && stats.ids.missing == 0;
+    if why == FinishReason::Drained && is_in_vain { FinishReason::NoStart } else { why }
 }

@@ -15,7 +15,7 @@ use telusur_store::{Found, How};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
-use crate::crawl_task::CrawlTask;
+use crate::crawl_task::{CrawlTask, Running};
 use crate::error::EngineError;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 use crate::sitemap_reading::discovery;
@@ -250,8 +250,13 @@ impl CrawlTask {
                 let due_wall = Timestamp(self.clock.wall().0.saturating_add(after_ms));
                 let barred = Known::Barred { why, detail, due: Some(due_wall) };
                 self.errands.remember(key_of(crawl, &origin), barred);
-                let known = RobotsKnown { until: due, crawl_delay_ms: None };
-                self.tell_robots(crawl, &origin, known);
+                // URLs that wait are put off, with the reason. Ids are without number: they wait
+                // until the rules are known, or are known to be out of reach.
+                let is_linear = |running: &Running| running.context.crawl.seeds.linear().is_some();
+                if !self.crawls.get(&crawl).is_some_and(is_linear) {
+                    let known = RobotsKnown { until: due, crawl_delay_ms: None };
+                    self.tell_robots(crawl, &origin, known);
+                }
                 Ok(())
             }
             RobotsEnd::Unreachable { row, why, detail } => {

@@ -206,11 +206,15 @@ impl EngineHandle {
         let wall = Arc::clone(&self.clock);
         let loaded = tokio::task::spawn_blocking(move || {
             store.set_state(crawl, CrawlState::Running, wall.wall())?;
-            Ok::<_, StoreError>((store.crawl(crawl)?, store.hosts(crawl)?))
+            let record = store.crawl(crawl)?;
+            let walks = record.as_ref().map_or(0, |record| record.crawl.seeds.walks().len());
+            let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
+            let runs = runs.collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, StoreError>((record, store.hosts(crawl)?, runs))
         });
-        let (record, hosts) = loaded.await.map_err(|_| RequestError::Stopped)??;
+        let (record, hosts, runs) = loaded.await.map_err(|_| RequestError::Stopped)??;
         let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;
-        self.ask(|reply| Command::Run { record: Box::new(record), hosts, reply }).await
+        self.ask(|reply| Command::Run { record: Box::new(record), hosts, runs, reply }).await
     }
 
     /// Pauses a crawl, once its visits under way have ended.

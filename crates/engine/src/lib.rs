@@ -3,7 +3,7 @@
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
 //! `progress` counts. `errands` sees to it that
-//! robots.txt was read first. Stages are tasks with bounded channels between them. A stage that fails stops
+//! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
 mod clock;
@@ -15,8 +15,10 @@ mod errands;
 mod error;
 mod fetch_stage;
 mod handle;
+mod id_visits;
 mod imports;
 mod index_stage;
+mod linear_run;
 mod parse_stage;
 mod progress;
 mod robots_reading;
@@ -29,3 +31,4 @@ pub use crate::error::{EngineError, RequestError};
 pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};
 pub use crate::imports::{ImportLine, Importer};
 pub use crate::index_stage::{Indexer, IndexingError};
+pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};

@@ -3,6 +3,7 @@
 //! Runs on threads of its own: parsing and packing are heavy, and the async threads must stay free
 //! to talk to hosts.
 
+use std::borrow::Cow;
 use std::sync::mpsc::{Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -10,14 +11,16 @@ use std::thread::JoinHandle;
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Change, Clock, Digest, Discovery, FetchOutcome, Fetched, NotFoundLook, PageRecord, PageUrl,
-    ParsedPage, Purpose, RawPage, Reason, Timestamp, Via, Visit, matches_topic,
+    Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, NotFoundLook, PageRecord,
+    PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, Timestamp, UrlKey, Via, Visit,
+    matches_topic,
 };
 use telusur_parse::ParseLimits;
-use telusur_store::{Ending, How, PageToStore, Store};
+use telusur_store::{Ending, How, IdEnding, PageToStore, Store};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
+use crate::id_visits::is_of_walk;
 use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
@@ -96,6 +99,12 @@ impl Reader {
             let (visit, end) = (Box::new(visit), Box::new(end));
             return CommitWork::Errand { visit, requested_at, body_bytes, end };
         }
+        if visit.place.id().is_some() {
+            let asked = Asked { visit: &visit, context: &context, at, requested_at };
+            let (how, id, found) = self.read_id(&asked, fetched, disposition);
+            let ending = ending(visit, &context, how, id, found, at, requested_at);
+            return CommitWork::Ending { ending: Box::new(ending), body_bytes };
+        }
         let mut found = Found::default();
         let how = match disposition {
             Disposition::Retry { after_ms, counted } => {
@@ -106,16 +115,59 @@ impl Reader {
                 self.settle(&asked, fetched, &mut found)
             }
         };
-        let ending = Ending {
-            visit,
-            how,
-            at,
-            requested_at,
-            discoveries: found.links,
-            scope: Arc::clone(&context.scope),
-            other_schemes: found.other_schemes,
-        };
+        let ending = ending(visit, &context, how, None, found, at, requested_at);
         CommitWork::Ending { ending: Box::new(ending), body_bytes }
+    }
+
+    /// What an id answered, and what is kept of it.
+    fn read_id(
+        &self,
+        asked: &Asked<'_>,
+        fetched: Fetched,
+        disposition: Disposition,
+    ) -> (How, Option<IdEnding>, Found) {
+        let mut found = Found::default();
+        let (why, status) = trouble(&fetched.outcome);
+        let is_excused = matches!(disposition, Disposition::Retry { counted: false, .. });
+        let (answer, how) = match fetched.outcome {
+            // Not its own failure: it is asked again, and no attempt is used up.
+            _ if is_excused => (Answer::Failed(Retry::NotCounted), How::NoPage { status }),
+            FetchOutcome::NotModified => match self.unchanged(asked, fetched.took_ms, &mut found) {
+                how @ How::Page(_) => (Answer::Content, how),
+                _ => (Answer::Failed(Retry::Never), How::NoPage { status }),
+            },
+            FetchOutcome::Page(page) => {
+                let parsed = match page.status {
+                    200..300 => telusur_parse::parse(&page, &ParseLimits::default()),
+                    _ => ParsedPage::default(),
+                };
+                // What is not read as text, such as JSON, is matched as it came.
+                let body = page.body.clone();
+                let text = match parsed.visible_text.is_empty() {
+                    true => String::from_utf8_lossy(&body),
+                    false => Cow::Borrowed(parsed.visible_text.as_str()),
+                };
+                let outcome = FetchOutcome::Page(page);
+                let answer = asked.judge(&outcome, &text);
+                let FetchOutcome::Page(page) = outcome else { unreachable!("made above") };
+                let how = match answer {
+                    Answer::Content => How::Page(Box::new(self.page(
+                        asked,
+                        page,
+                        parsed,
+                        fetched.took_ms,
+                        &mut found,
+                    ))),
+                    Answer::Missing | Answer::Failed(_) => How::NoPage { status },
+                };
+                (answer, how)
+            }
+            outcome => (asked.judge(&outcome, ""), How::NoPage { status }),
+        };
+        if !asked.context.crawl.follows_links() {
+            found = Found::default();
+        }
+        (how, asked.context.id_ending(asked.visit, answer, why), found)
     }
 
     fn settle(&self, asked: &Asked<'_>, fetched: Fetched, found: &mut Found) -> How {
@@ -126,7 +178,8 @@ impl Reader {
                 reading.how
             }
             FetchOutcome::Page(page) => {
-                How::Page(Box::new(self.page(asked, page, fetched.took_ms, found)))
+                let parsed = telusur_parse::parse(&page, &ParseLimits::default());
+                How::Page(Box::new(self.page(asked, page, parsed, fetched.took_ms, found)))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
             FetchOutcome::Refused { why, detail } | FetchOutcome::Failed { why, detail, .. } => {
@@ -146,7 +199,8 @@ impl Reader {
                 "the server says it is unchanged, but what it was is not stored".to_owned();
             return How::Failed { reason: Reason::ProtocolError, detail };
         };
-        let mut stored = self.page(asked, page, took_ms, found);
+        let parsed = telusur_parse::parse(&page, &ParseLimits::default());
+        let mut stored = self.page(asked, page, parsed, took_ms, found);
         stored.record.change = Some(Change::NotSent);
         stored.record.wire_bytes = 0;
         How::Page(Box::new(stored))
@@ -162,10 +216,10 @@ impl Reader {
         &self,
         asked: &Asked<'_>,
         page: RawPage,
+        mut parsed: ParsedPage,
         took_ms: u64,
         found: &mut Found,
     ) -> PageToStore {
-        let mut parsed = telusur_parse::parse(&page, &ParseLimits::default());
         let packed = self.store.pack(&asked.context.crawl, &page, &parsed, asked.at);
         let mut record = record(asked, &page, &parsed, took_ms);
         record.change = asked.context.crawl.recrawl_of.map(|_| match self.earlier(asked) {
@@ -190,6 +244,48 @@ struct Asked<'a> {
     requested_at: Option<Timestamp>,
 }
 
+impl Asked<'_> {
+    /// What an outcome says about the id that was asked for.
+    fn judge(&self, outcome: &FetchOutcome, text: &str) -> Answer {
+        let walk = self.visit.place.id().and_then(|(walk, _)| usize::try_from(walk).ok());
+        let walk = walk.and_then(|walk| self.context.walks.get(walk));
+        // A redirect that is followed does not come here.
+        let answer = walk.and_then(|walk| walk.missing.judge(outcome, text));
+        answer.unwrap_or(Answer::Failed(Retry::Never))
+    }
+}
+
+/// Why an id failed, if it did, and the status of its answer.
+fn trouble(outcome: &FetchOutcome) -> (Option<Reason>, Option<u16>) {
+    match outcome {
+        FetchOutcome::Page(page) => (Some(Reason::HttpError), Some(page.status)),
+        FetchOutcome::Redirected { status, .. } => (Some(Reason::HttpError), Some(*status)),
+        FetchOutcome::NotModified => (Some(Reason::ProtocolError), Some(304)),
+        FetchOutcome::Failed { why, .. } | FetchOutcome::Refused { why, .. } => (Some(*why), None),
+    }
+}
+
+fn ending(
+    visit: Visit,
+    context: &CrawlContext,
+    how: How,
+    id: Option<IdEnding>,
+    found: Found,
+    at: Timestamp,
+    requested_at: Option<Timestamp>,
+) -> Ending {
+    Ending {
+        visit,
+        how,
+        at,
+        requested_at,
+        discoveries: found.links,
+        scope: Arc::clone(&context.scope),
+        other_schemes: found.other_schemes,
+        id,
+    }
+}
+
 #[derive(Default)]
 struct Found {
     links: Vec<Discovery>,
@@ -207,8 +303,10 @@ fn discoveries(
     let links = parsed.links.drain(..).map(|link| (link.url, link.anchor, link.nofollow));
     links
         .chain(refresh)
+        .map(|(url, anchor, rel_nofollow)| (context.scope.treat_query(url), anchor, rel_nofollow))
+        // The walk comes there by itself, and keeps what it finds in its runs.
+        .filter(|(url, ..)| !is_of_walk(&context.walks, url))
         .map(|(url, anchor, rel_nofollow)| {
-            let url = context.scope.treat_query(url);
             let hot = matches_topic(&context.topic, &url, &anchor);
             let nofollow = page_nofollow || obey_rel && rel_nofollow;
             Discovery {
@@ -220,23 +318,39 @@ fn discoveries(
         .collect()
 }
 
-fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> How {
-    let keyer = &asked.context.keyer;
-    let purpose = asked.visit.purpose;
-    let key_of = |url: &PageUrl| match purpose {
-        Purpose::Sitemap { .. } => keyer.sitemap_key(url),
-        Purpose::Page | Purpose::Robots | Purpose::Probe => keyer.key(url),
-    };
-    let key = key_of(&to);
-    let earlier = asked.visit.redirects.iter().filter_map(|url| PageUrl::parse(url).ok());
-    if key == asked.visit.key || earlier.map(|url| key_of(&url)).any(|seen| seen == key) {
-        return How::Failed { reason: Reason::RedirectLoop, detail: format!("redirects to {to}") };
+/// Why a redirect cannot be followed.
+pub(crate) fn redirect_fault(
+    visit: &Visit,
+    context: &CrawlContext,
+    to: &PageUrl,
+) -> Option<(Reason, String)> {
+    let key = key_for(visit.purpose, context, to);
+    let earlier = visit.redirects.iter().filter_map(|url| PageUrl::parse(url).ok());
+    let mut seen = earlier.chain([visit.url.clone()]);
+    if seen.any(|url| key_for(visit.purpose, context, &url) == key) {
+        return Some((Reason::RedirectLoop, format!("redirects to {to}")));
     }
-    let redirects_max = asked.context.crawl.fetch.redirects_max;
-    if asked.visit.redirects.len() >= usize::from(redirects_max) {
+    let redirects_max = context.crawl.fetch.redirects_max;
+    let is_too_many = visit.redirects.len() >= usize::from(redirects_max);
+    is_too_many.then(|| {
         let detail = format!("more than {redirects_max} in a row, the next is {to}");
-        return How::Failed { reason: Reason::TooManyRedirects, detail };
+        (Reason::TooManyRedirects, detail)
+    })
+}
+
+fn key_for(purpose: Purpose, context: &CrawlContext, url: &PageUrl) -> UrlKey {
+    match purpose {
+        Purpose::Sitemap { .. } => context.keyer.sitemap_key(url),
+        Purpose::Page | Purpose::Robots | Purpose::Probe => context.keyer.key(url),
     }
+}
+
+fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> How {
+    if let Some((reason, detail)) = redirect_fault(asked.visit, asked.context, &to) {
+        return How::Failed { reason, detail };
+    }
+    let purpose = asked.visit.purpose;
+    let key = key_for(purpose, asked.context, &to);
     let target = to.to_string();
     // A redirected topic page is as hot as its link was.
     let hot = asked.visit.place.lane == telusur_model::Lane::Hot;

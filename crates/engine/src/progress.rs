@@ -2,15 +2,19 @@
 
 use std::collections::VecDeque;
 
-use telusur_frontier::Frontier;
+use telusur_frontier::{Frontier, Linear};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, Limits, Moment, Progress, SiteShare, jain_index,
+    CrawlNo, CrawlState, CrawlStats, Limits, Moment, Progress, SiteShare, WalkCoverage, jain_index,
 };
+
+use crate::linear_run::walk_coverage;
 
 /// The rate shown is that of the last ten seconds.
 const WINDOW_MS: u64 = 10_000;
 /// Sites shown.
 const SITES_MAX: usize = 10;
+/// Least time between two looks at the walks of a linear crawl.
+const WALKS_MS_MIN: u64 = 500;
 
 /// Pages over the last seconds.
 #[derive(Debug)]
@@ -39,6 +43,26 @@ impl RateMeter {
         #[expect(clippy::cast_precision_loss, reason = "a rate of two digits")]
         let rate = |pages: u64, ms: u64| pages as f64 * 1000.0 / ms as f64;
         if ms == 0 { 0.0 } else { rate(after - before, ms) }
+    }
+}
+
+/// What is shown of the walks of a linear crawl. Looking costs a pass over all runs, so it is done
+/// now and then.
+#[derive(Debug, Default)]
+pub(crate) struct WalksShown {
+    pub(crate) shown: Vec<WalkCoverage>,
+    looked: Option<(Moment, CrawlState)>,
+}
+
+impl WalksShown {
+    pub(crate) fn look(&mut self, linear: &Linear, state: CrawlState, now: Moment) {
+        let is_fresh = self
+            .looked
+            .is_some_and(|(at, looked)| looked == state && now.ms_since(at) < WALKS_MS_MIN);
+        if !is_fresh {
+            self.looked = Some((now, state));
+            self.shown = linear.walks().iter().map(|walk| walk_coverage(walk, now)).collect();
+        }
     }
 }
 
@@ -72,6 +96,7 @@ pub(crate) fn picture(
         sites_total,
         fairness_index,
         stats: stats.clone(),
+        walks: Vec::new(),
     }
 }
 

@@ -36,6 +36,7 @@ fn measure(delay_ms: u64) {
         pages_max: None,
         pages_done: 0,
         hosts: Vec::new(),
+        linear: None,
         quiet_until: Moment(0),
     });
     for host in 0..HOSTS {

@@ -4,13 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use telusur_model::{
-    CrawlNo, Fairness, FinishReason, Lane, Moment, Politeness, QueuePlace, RobotsRules, Site, Visit,
+    CrawlNo, Fairness, FinishReason, Lane, Moment, PageUrl, Politeness, Purpose, QueuePlace,
+    RobotsRules, Site, Visit,
 };
 
 use crate::decision::{CrawlStart, Region};
 use crate::flights::Flights;
 use crate::head::{Head, Waiting};
 use crate::host::HostId;
+use crate::ids::Ids;
 use crate::line::{First, Line};
 use crate::rules::RobotsWatch;
 use crate::standing::Standing;
@@ -56,6 +58,8 @@ pub(crate) struct CrawlState {
     pub(crate) unresolved: BTreeSet<(u64, HostId)>,
     /// Hosts that could be asked if their robots.txt were known, in the order of tickets.
     pub(crate) unruled: BTreeSet<(u64, HostId)>,
+    /// The ids of a linear crawl.
+    pub(crate) ids: Option<Ids>,
     /// Heads that want a read.
     pub(crate) reads_wanted: VecDeque<(HostId, Region)>,
     /// Reads of the store under way.
@@ -88,6 +92,47 @@ pub(crate) struct SiteState {
     queues_holding: u32,
     /// Visits in a row whose service was given back.
     fruitless: u32,
+}
+
+/// What a host would be asked for first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FirstInLine<'a> {
+    /// A visit of its queue.
+    Visit(&'a Visit),
+    /// An id of a walk, to which this page belongs.
+    Id(&'a PageUrl),
+}
+
+impl FirstInLine<'_> {
+    pub(crate) fn url(&self) -> &PageUrl {
+        match self {
+            Self::Visit(visit) => &visit.url,
+            Self::Id(url) => url,
+        }
+    }
+
+    pub(crate) fn purpose(&self) -> Purpose {
+        match self {
+            Self::Visit(visit) => visit.purpose,
+            Self::Id(_) => Purpose::Page,
+        }
+    }
+
+    /// Whether it is an errand, or the next hop of an id that was redirected: in no queue of the
+    /// store, and owed no turn.
+    pub(crate) fn is_unqueued(&self) -> bool {
+        matches!(self, Self::Visit(visit)
+            if matches!(visit.place.lane, Lane::Errand | Lane::Linear))
+    }
+}
+
+/// Where the next visit of a crawl comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// The queue of this host.
+    Queue(HostId),
+    /// The id whose turn it is.
+    Id,
 }
 
 /// A host's queue within a crawl.
@@ -139,9 +184,13 @@ impl HostQueue {
             Some(index) => self.errands.remove(index).visit,
             None => self.head(Region::of(place.lane)).take_first()?,
         };
-        self.outstanding.insert(visit.place, (now, true));
-        self.outstanding_by_age.insert((now, visit.place));
+        self.begin_flight(visit.place, now);
         Some(visit)
+    }
+
+    pub(crate) fn begin_flight(&mut self, place: QueuePlace, now: Moment) {
+        self.outstanding.insert(place, (now, true));
+        self.outstanding_by_age.insert((now, place));
     }
 
     /// The fetch ended. Says whether it was under way.
@@ -152,7 +201,7 @@ impl HostQueue {
 
     /// The store has removed the row, or an errand is done. Says whether the visit was outstanding.
     pub(crate) fn commit(&mut self, place: QueuePlace) -> bool {
-        if place.lane != Lane::Errand {
+        if !matches!(place.lane, Lane::Errand | Lane::Linear) {
             self.head(Region::of(place.lane)).committed(place);
         }
         let Some((handed_at, _)) = self.outstanding.remove(&place) else { return false };
@@ -210,6 +259,7 @@ impl CrawlState {
             holding: BTreeSet::new(),
             unresolved: BTreeSet::new(),
             unruled: BTreeSet::new(),
+            ids: None,
             reads_wanted: VecDeque::new(),
             reads: 0,
             flights: Flights::default(),
@@ -237,6 +287,31 @@ impl CrawlState {
 
     pub(crate) fn queue_mut(&mut self, host: HostId) -> &mut HostQueue {
         self.queues.get_mut(&host).expect("asked only for hosts of this crawl")
+    }
+
+    /// What a host would be asked for first: errands, then queued visits and ids in turn.
+    pub(crate) fn first(&self, host: HostId, now: Moment) -> Option<FirstInLine<'_>> {
+        let queue = self.queue(host);
+        let queued = queue.first(now).map(|waiting| FirstInLine::Visit(&waiting.visit));
+        let Some(ids) = &self.ids else { return queued };
+        let goes_first = |first: &FirstInLine<'_>| first.is_unqueued() || !ids.go_first();
+        let robots = Some(&queue.robots).filter(|_| self.obeys_robots());
+        let id = || ids.first(host, robots, now).map(FirstInLine::Id);
+        match queued {
+            Some(first) if goes_first(&first) => Some(first),
+            queued => id().or(queued),
+        }
+    }
+
+    /// When time alone brings a visit of a host.
+    pub(crate) fn next_due(&self, host: HostId) -> Option<Moment> {
+        let id = self.ids.as_ref().and_then(|ids| ids.next_due(host));
+        self.queue(host).next_due().into_iter().chain(id).min()
+    }
+
+    /// Whether anything is left to ask of a host, in memory or in the store.
+    pub(crate) fn is_busy(&self, host: HostId) -> bool {
+        self.queue(host).is_busy() || self.ids.as_ref().is_some_and(|ids| ids.is_busy(host))
     }
 
     /// Opens a queue for a host. `more`: the store may hold URLs of it.
@@ -329,6 +404,20 @@ impl CrawlState {
         if is_doubtful { &mut self.ready_doubtful } else { &mut self.ready }
     }
 
+    /// Where the next visit comes from, of all that is ready. Rates decide between ids, so no site
+    /// makes them wait.
+    pub(crate) fn turn(&self, now: Moment) -> Option<Turn> {
+        let queue = || self.next_ready(now).map(Turn::Queue);
+        let ids = self.ids.as_ref();
+        match ids.filter(|_| self.ids_open_at().is_some_and(|moment| moment <= now)) {
+            Some(ids) => {
+                let queue = if ids.go_first() { None } else { queue() };
+                Some(queue.unwrap_or(Turn::Id))
+            }
+            None => queue(),
+        }
+    }
+
     /// Counts a visit that is handed out.
     pub(crate) fn serve(&mut self, site: SiteId, now: Moment) {
         let served = self.site(site).served;
@@ -407,7 +496,7 @@ impl CrawlState {
     /// When another visit may be handed out, apart from hosts and addresses; `None` if only an
     /// event can allow it.
     pub(crate) fn opens_at(&self) -> Option<Moment> {
-        self.openings().map(|(moment, _)| moment).min()
+        self.openings().map(|(moment, _)| moment).chain(self.ids_open_at()).min()
     }
 
     /// The host that goes next, if a visit may be handed out now.
@@ -420,25 +509,40 @@ impl CrawlState {
 
     /// The first of each line, and when it may go.
     fn openings(&self) -> impl Iterator<Item = (Moment, First)> {
-        // Each outstanding visit may become a page, so it counts as one until it is known.
-        let is_at_limit =
-            self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
-        let rate_at = match self.rate_spacing_us() {
-            Some(_) => Moment(self.rate_next_us.div_ceil(US_PER_MS)),
-            None => Moment(0),
-        };
-        let not_before = rate_at.max(self.quiet_until);
-        let is_open = !self.paused && !is_at_limit;
+        let not_before = self.not_before();
         let trusted = || Some((self.flights.opens_at(&self.politeness)?, self.ready.first()?));
         let doubtful = || {
             let opens_at = self.flights.opens_to_doubtful_at(&self.politeness)?;
             Some((opens_at, self.ready_doubtful.first()?))
         };
-        let lines = if is_open { [trusted(), doubtful()] } else { [None, None] };
+        let lines = if not_before.is_some() { [trusted(), doubtful()] } else { [None, None] };
+        let not_before = not_before.unwrap_or(Moment(0));
         let lines = lines.into_iter().flatten();
         lines
             .filter(|(_, first)| !self.is_held_back(*first))
             .map(move |(worker_at, first)| (worker_at.max(not_before), first))
+    }
+
+    /// When an id may be asked for, if one is ready.
+    fn ids_open_at(&self) -> Option<Moment> {
+        self.ids.as_ref().filter(|ids| !ids.ready.is_empty())?;
+        let not_before = self.not_before()?;
+        Some(self.flights.opens_at(&self.politeness)?.max(not_before))
+    }
+
+    /// When the crawl as a whole may begin another visit; `None`: only an event can allow it.
+    fn not_before(&self) -> Option<Moment> {
+        // Each outstanding visit may become a page, so it counts as one until it is known.
+        let is_at_limit =
+            self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
+        if self.paused || is_at_limit {
+            return None;
+        }
+        let rate_at = match self.rate_spacing_us() {
+            Some(_) => Moment(self.rate_next_us.div_ceil(US_PER_MS)),
+            None => Moment(0),
+        };
+        Some(rate_at.max(self.quiet_until))
     }
 
     /// Why the crawl is over, if it is and this was not said yet.

@@ -1,8 +1,10 @@
 //! The words between the frontier and the engine: what is decided, and what a crawl starts with.
 
 use telusur_model::{
-    CrawlNo, FinishReason, Host, Lane, Moment, PageUrl, Politeness, QueuePlace, Visit,
+    CrawlNo, FinishReason, Host, IdState, Lane, Moment, PageUrl, Politeness, QueuePlace, Visit,
 };
+
+use crate::linear::Linear;
 
 /// What is to be done next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +73,7 @@ impl Region {
         match lane {
             Lane::Hot | Lane::Plain => Self::Fresh,
             Lane::Later => Self::Later,
-            Lane::Errand => unreachable!("errands are in no region"),
+            Lane::Errand | Lane::Linear => unreachable!("these are in no queue of the store"),
         }
     }
 }
@@ -89,6 +91,8 @@ pub struct CrawlStart {
     pub pages_done: u64,
     /// The hosts it knows.
     pub hosts: Vec<HostStart>,
+    /// The walks of a linear crawl.
+    pub linear: Option<Linear>,
     /// No host of this crawl is asked before: after a crash nobody knows when a host was asked
     /// last, so a full delay is waited.
     pub quiet_until: Moment,
@@ -107,6 +111,15 @@ pub struct HostStart {
     pub delay_ms: Option<u64>,
     /// It is not asked before.
     pub next_at: Moment,
+}
+
+/// What became of an id of a linear crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdEnd {
+    /// What the store has kept.
+    pub state: IdState,
+    /// Whether a page was stored with it.
+    pub stored_page: bool,
 }
 
 /// What is known of an origin's robots.txt.

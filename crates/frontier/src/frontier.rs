@@ -10,10 +10,12 @@ use telusur_model::{
 };
 
 use crate::crawl::{CrawlState, SiteId};
-use crate::decision::{CrawlStart, Disposition, Region, RobotsKnown};
+use crate::decision::{CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
 use crate::gate::Gate;
 use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
+use crate::ids::Ids;
+use crate::linear::Linear;
 use crate::pace::Answer;
 use crate::retry::disposition;
 use crate::standing::Standing;
@@ -99,6 +101,16 @@ impl Frontier {
                 crawl.credit_pages(site, known.pages);
             }
             hosts.push(host);
+        }
+        if let Some(linear) = start.linear {
+            let ids = Ids::new(linear, |walk| {
+                let host = self.open_queue(no, walk.host(), false);
+                hosts.push(host);
+                host
+            });
+            if let Some(crawl) = self.crawls.get_mut(&no) {
+                crawl.ids = Some(ids);
+            }
         }
         if let Some(crawl) = self.crawls.get_mut(&no) {
             crawl.forgive_lags();
@@ -214,6 +226,28 @@ impl Frontier {
         self.refresh(crawl, host);
     }
 
+    /// The store has kept what became of an id of a linear crawl. `host` is the one that was asked
+    /// last: redirects may have led away from that of the walk.
+    pub fn committed_id(&mut self, crawl: CrawlNo, host: &Host, place: QueuePlace, end: IdEnd) {
+        let now = self.now;
+        let of_walk = self.crawls.get_mut(&crawl).and_then(|crawl| {
+            let (walk, id) = place.id()?;
+            crawl.ids.as_mut()?.became(walk, id, end.state, now)
+        });
+        self.committed(crawl, host, place, end.stored_page);
+        if let Some(host) = of_walk {
+            self.refresh(crawl, host);
+        }
+    }
+
+    /// An id of a linear crawl was redirected: its visit goes on at another URL, maybe of another
+    /// host, and is under way until its end is [committed](Self::committed_id). `from`: the host
+    /// that sent it there.
+    pub fn redirected_id(&mut self, from: &Host, visit: Visit) {
+        self.committed(visit.crawl, from, visit.place, false);
+        self.errand(visit, None);
+    }
+
     /// An errand is to be run, not before `due`. It is in nobody's queue but this one, goes before
     /// everything else of its host, and is over when it is [`committed`](Self::committed).
     pub fn errand(&mut self, visit: Visit, due: Option<Moment>) {
@@ -322,6 +356,11 @@ impl Frontier {
     pub fn sites(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Site, u64)> {
         let crawl = self.crawls.get(&crawl).into_iter();
         crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
+    }
+
+    /// The walks of a linear crawl.
+    pub fn linear(&self, crawl: CrawlNo) -> Option<&Linear> {
+        self.crawls.get(&crawl)?.ids.as_ref().map(Ids::linear)
     }
 
     /// The delay that a host has taught us or asks for, if it is more than the crawl's own.

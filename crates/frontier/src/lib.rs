@@ -20,6 +20,7 @@ mod crawl;
 mod head;
 mod line;
 
+mod ids;
 mod linear;
 
 mod flights;
@@ -33,9 +34,6 @@ mod suspicion;
 #[cfg(test)]
 mod tests;
 
-pub use crate::decision::{CrawlStart, Disposition, HostStart, Next, Region, RobotsKnown};
+pub use crate::decision::{CrawlStart, Disposition, HostStart, IdEnd, Next, Region, RobotsKnown};
 pub use crate::frontier::Frontier;
-pub use crate::linear::{
-    Cell, Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Linear, LinearNext, Opened,
-    Opening, ResumeNote, Strip, WalkState,
-};
+pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};

@@ -29,13 +29,10 @@ mod track;
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{Answer, Host, Moment, Run};
+use telusur_model::{Answer, IdState, Moment, Run};
 
 use crate::linear::rotation::Rotation;
 
-pub use crate::linear::coverage::{
-    Cell, Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Strip,
-};
 pub use crate::linear::opening::{Opening, ResumeNote};
 pub use crate::linear::walk_state::{Opened, WalkState};
 
@@ -88,13 +85,13 @@ impl Linear {
         linear
     }
 
-    /// What to ask now. `is_ready`: whether a host may be asked. Call it again until it waits.
-    pub fn next(&mut self, now: Moment, mut is_ready: impl FnMut(&Host) -> bool) -> LinearNext {
+    /// What to ask now. `is_ready`: whether the host of a walk may be asked. Call it again until it
+    /// waits.
+    pub fn next(&mut self, now: Moment, mut is_ready: impl FnMut(usize) -> bool) -> LinearNext {
         let (walks, places) = (&self.walks, &self.places);
         let picked = self.rotation.next(|place| {
             let (walk, leg) = places[place];
-            let walk = &walks[walk];
-            walk.leg(leg).can_ask(now) && is_ready(walk.host())
+            walks[walk].leg(leg).can_ask(now) && is_ready(walk)
         });
         if let Some(place) = picked {
             let (walk, leg) = self.places[place];
@@ -114,6 +111,15 @@ impl Linear {
         let (leg, run) = self.walks.get_mut(walk)?.answered(id, answer, now)?;
         self.leave_if_finished(self.place_first[walk] + leg);
         Some(run)
+    }
+
+    /// An id that was in flight is this now: what the store has kept. False if it was not in flight.
+    pub fn became(&mut self, walk: usize, id: u64, state: IdState, now: Moment) -> bool {
+        let leg = self.walks.get_mut(walk).and_then(|walk| walk.became(id, state, now));
+        if let Some(leg) = leg {
+            self.leave_if_finished(self.place_first[walk] + leg);
+        }
+        leg.is_some()
     }
 
     /// An id that was handed out is not asked for after all; it will be handed out again.

@@ -2,11 +2,13 @@
 
 use std::net::IpAddr;
 
-use telusur_model::{CrawlNo, Door, Moment, QueuePlace};
+use telusur_model::{CrawlNo, Door, Lane, Moment, QueuePlace, Visit};
 
+use crate::crawl::Turn;
 use crate::decision::Next;
 use crate::frontier::{Frontier, Timer};
 use crate::host::{HostId, InFlight, Lookup};
+use crate::rules::Leave;
 use crate::standing::Spot;
 
 /// Name lookups under way at once: what a home router's resolver bears.
@@ -72,14 +74,56 @@ impl Frontier {
             let open = self
                 .crawls
                 .values()
-                .filter_map(|crawl| Some((crawl.service, crawl.no, crawl.next_ready(self.now)?)));
-            let (_, no, host) = open.min_by_key(|&(service, no, _)| (service, no))?;
-            // Its address may have closed since it stepped into line.
-            self.refresh(no, host);
-            if matches!(self.crawl(no).queue(host).standing.spot, Spot::Ready { .. }) {
-                return self.hand_out(no, host);
+                .filter_map(|crawl| Some((crawl.service, crawl.no, crawl.turn(self.now)?)));
+            let (_, no, turn) = open.min_by_key(|&(service, no, _)| (service, no))?;
+            match turn {
+                Turn::Queue(host) => {
+                    // Its address may have closed since it stepped into line.
+                    self.refresh(no, host);
+                    let spot = self.crawl(no).queue(host).standing.spot;
+                    if matches!(spot, Spot::Ready { is_id: false, .. }) {
+                        return self.hand_out(no, host);
+                    }
+                }
+                Turn::Id => {
+                    if let Some(visit) = self.hand_out_id(no) {
+                        return Some(visit);
+                    }
+                }
             }
         }
+    }
+
+    /// The id whose turn it is in a linear crawl.
+    fn hand_out_id(&mut self, no: CrawlNo) -> Option<Next> {
+        let now = self.now;
+        let mut ids = self.crawls.get_mut(&no)?.ids.take()?;
+        let ask = ids.next(now, |host, door| self.may_pass(no, host, door));
+        let asked = ask.map(|ask| (ask.host, ids.visit(no, ask)));
+        let ready: Vec<HostId> = match asked {
+            Some(_) => Vec::new(),
+            None => ids.ready.iter().copied().collect(),
+        };
+        let crawl = self.crawls.get_mut(&no)?;
+        crawl.ids = Some(ids);
+        if let Some((host, visit)) = asked {
+            crawl.queue_mut(host).begin_flight(visit.place, now);
+            return Some(self.launch(no, host, visit));
+        }
+        // Addresses have closed or rules have expired since these hosts stepped into line.
+        for host in ready {
+            self.refresh(no, host);
+        }
+        None
+    }
+
+    /// Whether an origin that is in line may be asked at this very moment.
+    fn may_pass(&self, no: CrawlNo, host: HostId, door: Door) -> bool {
+        let crawl = self.crawl(no);
+        let is_ruled =
+            !crawl.obeys_robots() || crawl.queue(host).robots.leave(door, self.now) == Leave::Given;
+        let address = self.hosts.get(host).known_address();
+        is_ruled && address.is_none_or(|address| self.address_opening(address).is_open(self.now))
     }
 
     /// While we suspect ourselves: an errand to the host that answered last goes before everything.
@@ -88,7 +132,7 @@ impl Frontier {
         let crawl = self.crawls.values().find(|crawl| {
             !crawl.paused
                 && crawl.queues.get(&host).is_some_and(|queue| {
-                    matches!(queue.standing.spot, Spot::Ready { .. })
+                    matches!(queue.standing.spot, Spot::Ready { is_id: false, .. })
                         && queue.first(self.now).is_some_and(|it| it.visit.purpose.is_errand())
                 })
         })?;
@@ -96,12 +140,23 @@ impl Frontier {
     }
 
     fn hand_out(&mut self, no: CrawlNo, host: HostId) -> Option<Next> {
-        let now = self.now;
         let crawl = self.crawls.get_mut(&no)?;
-        let queue = crawl.queue_mut(host);
-        let site = queue.site;
-        let visit = queue.hand_out(now)?;
-        crawl.flights.begin(visit.place, self.hosts.get(host).pace.trust(), now);
+        let visit = crawl.queue_mut(host).hand_out(self.now)?;
+        if let Some(ids) = &mut crawl.ids
+            && !matches!(visit.place.lane, Lane::Errand | Lane::Linear)
+        {
+            ids.link_had_turn();
+        }
+        Some(self.launch(no, host, visit))
+    }
+
+    /// Sends out a visit that has left its queue.
+    fn launch(&mut self, no: CrawlNo, host: HostId, visit: Visit) -> Next {
+        let now = self.now;
+        let trust = self.hosts.get(host).pace.trust();
+        let crawl = self.crawls.get_mut(&no).expect("its visit was just taken from it");
+        let site = crawl.queue(host).site;
+        crawl.flights.begin(visit.place, trust, now);
         crawl.serve(site, now);
         // Start-time fair queueing: a crawl that comes late, or had nothing to do for a while,
         // starts where the others are and does not make up for it at their expense. A little it
@@ -111,7 +166,7 @@ impl Frontier {
         self.level = self.level.max(start);
         self.suspicion.tried(now);
         self.enter_gates(no, host, visit.place);
-        Some(Next::Visit(visit))
+        Next::Visit(visit)
     }
 
     fn enter_gates(&mut self, crawl: CrawlNo, host: HostId, place: QueuePlace) {
@@ -140,9 +195,9 @@ impl Frontier {
             Some((crawl.no, host))
         })?;
         let now = self.now;
-        let queue = self.crawls.get_mut(&no)?.queue_mut(host);
-        let url = queue.first(now)?.visit.url.clone();
-        queue.robots.ask(Door::of(&url), now);
+        let crawl = self.crawls.get_mut(&no)?;
+        let url = crawl.first(host, now)?.url().clone();
+        crawl.queue_mut(host).robots.ask(Door::of(&url), now);
         self.refresh(no, host);
         Some(Next::NeedRobots { crawl: no, url })
     }
@@ -156,7 +211,7 @@ impl Frontier {
             let &(_, host) = crawl.unresolved.first()?;
             Some((crawl.no, host))
         })?;
-        let url = self.crawl(no).queue(host).first(self.now)?.visit.url.clone();
+        let url = self.crawl(no).first(host, self.now)?.url().clone();
         self.lookups += 1;
         self.hosts.get_mut(host).address = Lookup::UnderWay { crawl: no, since: self.now };
         self.refresh_host(host);

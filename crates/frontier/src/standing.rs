@@ -8,6 +8,7 @@ use std::net::IpAddr;
 
 use telusur_model::{CrawlNo, Door, Fairness, Moment, Purpose};
 
+use crate::crawl::FirstInLine;
 use crate::decision::Region;
 use crate::frontier::{Frontier, Timer};
 use crate::gate::{Opening, Terms};
@@ -42,8 +43,9 @@ pub(crate) enum Spot {
     Unruled { ticket: u64, since: Moment },
     /// For its address, which is busy with other hosts.
     Parked { address: IpAddr, ticket: u64, since: Moment },
-    /// For its turn, among those that answer in time or among the doubtful.
-    Ready { ticket: u64, is_doubtful: bool },
+    /// For its turn: with an id of a linear crawl (`is_id`), or with a visit of its queue, among those
+    /// that answer in time or among the doubtful.
+    Ready { ticket: u64, is_id: bool, is_doubtful: bool },
 }
 
 impl Frontier {
@@ -76,7 +78,9 @@ impl Frontier {
         let queue = crawl.queue(host_id);
         let host = self.hosts.get(host_id);
         let opening = host.opening(self.host_terms(host));
-        let has_visit = queue.first(now).is_some();
+        let first = crawl.first(host_id, now);
+        let has_visit = first.is_some();
+        let is_id = matches!(first, Some(FirstInLine::Id(_)));
         let leave = self.leave(no, host_id);
         let spot = match leave {
             // Rules can be read about while others use the host: waiting for the gate to open, a
@@ -86,7 +90,7 @@ impl Frontier {
                 Spot::Unruled { ticket, since }
             }
             Leave::Given if has_visit && opening.is_open(now) => {
-                self.spot_behind_open_gate(no, host_id)
+                self.spot_behind_open_gate(no, host_id, is_id)
             }
             Leave::Given | Leave::Awaited { .. } => Spot::Idle,
         };
@@ -123,16 +127,16 @@ impl Frontier {
             _ => None,
         };
         // An errand that comes due may be what the first visit waits for.
-        let due_at = queue.next_due().filter(|&due| due > now);
+        let due_at = crawl.next_due(host_id).filter(|&due| due > now);
         let releases_at = waits_since
             .filter(|_| holds && crawl.politeness.fairness == Fairness::Equal)
             .map(|since| since.plus_ms(HOLD_MS_MAX + 1));
         let wake_at = [gate_opens_at, due_at, releases_at].into_iter().flatten().min();
-        Standing { spot, holds, busy: queue.is_busy(), wake_at }
+        Standing { spot, holds, busy: crawl.is_busy(host_id), wake_at }
     }
 
     /// The spot of a queue that has a visit and whose host may be asked.
-    fn spot_behind_open_gate(&self, no: CrawlNo, host_id: HostId) -> Spot {
+    fn spot_behind_open_gate(&self, no: CrawlNo, host_id: HostId, is_id: bool) -> Spot {
         let (ticket, since) = self.ticket(no, host_id);
         match self.hosts.get(host_id).address {
             Lookup::Unknown => Spot::Unresolved { ticket, since },
@@ -142,7 +146,7 @@ impl Frontier {
             }
             Lookup::Known(_) => {
                 let is_doubtful = self.hosts.get(host_id).pace.trust().is_doubtful();
-                Spot::Ready { ticket, is_doubtful }
+                Spot::Ready { ticket, is_id, is_doubtful }
             }
         }
     }
@@ -160,7 +164,10 @@ impl Frontier {
         };
         let ticket = match crawl.politeness.fairness {
             // First come, first served: the ticket is the place in the order of discovery.
-            Fairness::None => queue.first(self.now).map_or(0, |first| first.visit.place.seq),
+            Fairness::None => match crawl.first(host, self.now) {
+                Some(FirstInLine::Visit(first)) => first.place.seq,
+                Some(FirstInLine::Id(_)) | None => 0,
+            },
             // Higher with every refresh, so those who come later stand behind.
             Fairness::Weighted | Fairness::Equal => kept.unwrap_or(self.effort),
         };
@@ -170,10 +177,9 @@ impl Frontier {
     /// Whether the first visit of a queue may go out, by what is known of its robots.txt.
     fn leave(&self, no: CrawlNo, host: HostId) -> Leave {
         let crawl = self.crawl(no);
-        let queue = crawl.queue(host);
-        match queue.first(self.now) {
-            Some(first) if crawl.obeys_robots() && first.visit.purpose != Purpose::Robots => {
-                queue.robots.leave(Door::of(&first.visit.url), self.now)
+        match crawl.first(host, self.now) {
+            Some(first) if crawl.obeys_robots() && first.purpose() != Purpose::Robots => {
+                crawl.queue(host).robots.leave(Door::of(first.url()), self.now)
             }
             _ => Leave::Given,
         }
@@ -266,7 +272,12 @@ impl Frontier {
             Spot::Unruled { ticket, .. } => {
                 crawl.unruled.remove(&(ticket, host));
             }
-            Spot::Ready { ticket, is_doubtful } => {
+            Spot::Ready { is_id: true, .. } => {
+                if let Some(ids) = &mut crawl.ids {
+                    ids.ready.remove(&host);
+                }
+            }
+            Spot::Ready { ticket, is_doubtful, is_id: false } => {
                 crawl.ready_line(is_doubtful).remove(site, ticket, host);
             }
             Spot::Parked { address, ticket, .. } => {
@@ -294,7 +305,12 @@ impl Frontier {
             Spot::Unruled { ticket, .. } => {
                 crawl.unruled.insert((ticket, host));
             }
-            Spot::Ready { ticket, is_doubtful } => {
+            Spot::Ready { is_id: true, .. } => {
+                if let Some(ids) = &mut crawl.ids {
+                    ids.ready.insert(host);
+                }
+            }
+            Spot::Ready { ticket, is_doubtful, is_id: false } => {
                 crawl.ready_line(is_doubtful).insert(site, rank, ticket, host);
             }
             Spot::Parked { address, ticket, .. } => {

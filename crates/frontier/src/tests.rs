@@ -4,6 +4,7 @@ mod cost;
 mod crowd;
 mod fairness;
 mod head;
+mod ids;
 mod model;
 mod politeness;
 mod robots;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{FetchRules, PageUrl, ScopeRules, Timestamp};
+use crate::{FetchRules, PageUrl, Resume, ScopeRules, Timestamp, Walk};
 
 /// A crawl's number in its data directory, counting from 1; people write it `crawl_N`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -83,9 +83,17 @@ pub struct Crawl {
 }
 
 impl Crawl {
-    /// Where the crawl is at home: its start pages, and the sitemaps that the user named.
+    /// Where the crawl is at home: its start pages, and the sitemaps that the user named. Of a
+    /// linear crawl one page of each template tells that as well as all of them.
     pub fn home(&self) -> Vec<PageUrl> {
-        self.seeds.urls().iter().chain(&self.sitemaps.urls).cloned().collect()
+        let templates = self.seeds.walks().iter().map(|walk| walk.rules().template.url_of(0));
+        let named = self.seeds.urls().iter().chain(&self.sitemaps.urls).cloned();
+        named.chain(templates).collect()
+    }
+
+    /// Whether the links of its pages are followed.
+    pub fn follows_links(&self) -> bool {
+        self.seeds.linear().is_none_or(|linear| linear.follow)
     }
 }
 
@@ -123,6 +131,20 @@ pub enum RobotsRules {
 pub enum Seeds {
     /// From these pages, along their links.
     Links(Vec<PageUrl>),
+    /// From the ids of templates, one after the other.
+    Linear(LinearSeeds),
+}
+
+/// The ids of a linear crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinearSeeds {
+    /// Which ids of which templates. Their number is part of the place of what is stored, so walks
+    /// are neither reordered nor taken away.
+    pub walks: Vec<Walk>,
+    /// What this run does about an earlier one.
+    pub resume: Resume,
+    /// Whether the links of its pages are followed, too.
+    pub follow: bool,
 }
 
 impl Seeds {
@@ -130,7 +152,27 @@ impl Seeds {
     pub fn urls(&self) -> &[PageUrl] {
         match self {
             Self::Links(urls) => urls,
+            Self::Linear(_) => &[],
         }
+    }
+
+    /// The start URLs and templates, as text.
+    pub fn texts(&self) -> Vec<String> {
+        let urls = self.urls().iter().map(ToString::to_string);
+        urls.chain(self.walks().iter().map(|walk| walk.rules().template.to_string())).collect()
+    }
+
+    /// The ids, if it is a linear crawl.
+    pub fn linear(&self) -> Option<&LinearSeeds> {
+        match self {
+            Self::Links(_) => None,
+            Self::Linear(linear) => Some(linear),
+        }
+    }
+
+    /// The walks; none if it is not a linear crawl.
+    pub fn walks(&self) -> &[Walk] {
+        self.linear().map_or(&[], |linear| linear.walks.as_slice())
     }
 }
 
@@ -287,6 +329,8 @@ pub enum PauseReason {
     DiskFull,
     /// Nothing at all could be reached any more.
     NoNetwork,
+    /// Id after id may not be asked: robots.txt forbids it, or cannot be read.
+    Refused,
 }
 
 /// Why a crawl is over.

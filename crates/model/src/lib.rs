@@ -30,22 +30,23 @@ pub use crate::content::{
 };
 pub use crate::content_kind::ContentKind;
 pub use crate::crawl::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, PauseReason,
-    Politeness, RobotsRules, Seeds, SitemapRules,
+    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, LinearSeeds,
+    PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
 pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::linear::{
-    Answer, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdState, LegPlan, MissingError,
-    MissingPages, MissingRules, Rates, Resume, Run, Template, TemplateError, TemplateFault, Walk,
+    Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,
+    IdState, LegCoverage, LegPlan, LegState, MissingError, MissingPages, MissingRules, Rates,
+    Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault, Walk, WalkCoverage,
     WalkError, WalkRules, overlay,
 };
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
 pub use crate::progress::{HostRow, Progress, RequestHistory, SiteShare, jain_index};
 pub use crate::reason::Reason;
-pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, PageRecord};
+pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, IdCounts, PageRecord};
 pub use crate::scope::{
     QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
 };

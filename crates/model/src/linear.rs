@@ -2,12 +2,16 @@
 //! URL and back; a [`Walk`] says which ids are asked, in which order and until when; a [`Run`] is
 //! what became of a stretch of them. Nothing here remembers anything: that is the frontier's part.
 
+mod coverage;
 mod id_ranges;
 mod missing;
 mod run;
 mod template;
 mod walk;
 
+pub use coverage::{
+    Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Strip, StripCell, WalkCoverage,
+};
 pub use id_ranges::{ID_RANGES_MAX, IdListError, IdRanges};
 pub use missing::{MissingError, MissingPages, MissingRules};
 pub use run::{Answer, IdState, Run, overlay};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, CrawlState, CrawlStats, Host, Timestamp};
+use crate::{CrawlNo, CrawlState, CrawlStats, Host, Timestamp, WalkCoverage};
 
 /// A picture of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct Progress {
     /// Nothing answers any more, on any host: the fault may be on this side.
     #[serde(default)]
     pub suspects_network: bool,
+    /// The walks of a linear crawl.
+    #[serde(default)]
+    pub walks: Vec<WalkCoverage>,
 }
 
 /// A site's share of a crawl.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, PageUrl, Reason, Timestamp, UrlKey, Via};
+use crate::{CrawlNo, IdState, PageUrl, Reason, Timestamp, UrlKey, Via};
 
 /// A BLAKE3 hash of a body.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -182,11 +182,39 @@ pub struct CrawlStats {
     pub uncounted: u64,
     /// Pages by what became of them since the crawl that this one repeats.
     pub changes: BTreeMap<Change, u64>,
+    /// Ids of a linear crawl that answered.
+    pub ids: IdCounts,
+}
+
+/// Ids of a linear crawl by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdCounts {
+    /// Exist and are stored.
+    pub content: u64,
+    /// Do not exist.
+    pub missing: u64,
+    /// Failed, with no attempt left.
+    pub holes: u64,
+    /// Failed, and are asked again.
+    pub waiting: u64,
+}
+
+impl IdCounts {
+    /// The counter of a state.
+    pub fn of(&mut self, state: IdState) -> &mut u64 {
+        match state {
+            IdState::Content => &mut self.content,
+            IdState::Missing => &mut self.missing,
+            IdState::Hole => &mut self.holes,
+            IdState::Waiting { .. } => &mut self.waiting,
+        }
+    }
 }
 
 impl CrawlStats {
-    /// Error pages and URLs without an answer.
+    /// Error pages and URLs without an answer. A page that does not exist is no error in a linear
+    /// crawl: looking for those that do is what it is for.
     pub fn errors(&self) -> u64 {
-        self.failed + (self.pages - self.ok)
+        self.failed + (self.pages - self.ok) + self.ids.holes
     }
 }

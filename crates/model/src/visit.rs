@@ -75,9 +75,9 @@ pub struct QueuePlace {
     /// Which of the host's lanes.
     pub lane: Lane,
     /// Depth in the lanes `Hot` and `Plain` (breadth first); in `Later` the wall-clock millisecond
-    /// at which it is due.
+    /// at which it is due; in `Linear` the number of the walk.
     pub order: u64,
-    /// Order of discovery.
+    /// Order of discovery; in `Linear` the id.
     pub seq: u64,
 }
 
@@ -92,6 +92,21 @@ pub enum Lane {
     Plain,
     /// Failed before, and due at a later time.
     Later,
+    /// An id of a linear crawl. Never in the store: what is known of ids is kept as runs.
+    Linear,
+}
+
+impl QueuePlace {
+    /// The place of an id in a walk of a linear crawl.
+    pub fn of_id(walk: u32, id: u64) -> Self {
+        Self { lane: Lane::Linear, order: u64::from(walk), seq: id }
+    }
+
+    /// The walk and the id, if it is such a place.
+    pub fn id(self) -> Option<(u32, u64)> {
+        let walk = u32::try_from(self.order).ok()?;
+        (self.lane == Lane::Linear).then_some((walk, self.seq))
+    }
 }
 
 impl Lane {
@@ -138,4 +153,6 @@ pub enum Via {
     Redirect,
     /// A sitemap names it.
     Sitemap,
+    /// It is an id of a linear crawl.
+    Linear,
 }

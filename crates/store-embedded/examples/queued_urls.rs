@@ -72,6 +72,7 @@ fn main() {
                 discoveries,
                 scope: Arc::clone(&scope),
                 other_schemes: 0,
+                id: None,
             }
         });
         let committed = store

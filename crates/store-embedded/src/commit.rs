@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use fjall::OwnedWriteBatch;
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, Discovery, Host, HostRow, Lane, PageRecord, PageUrl, Purpose,
+    BlobRef, Crawl, CrawlNo, Discovery, Host, HostRow, IdState, Lane, PageRecord, PageUrl, Purpose,
     QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
@@ -20,12 +20,14 @@ use crate::{EmbeddedStore, engine_error};
 /// Builds one batch. Memory runs ahead of the disk while it is built; if the commit fails, memory
 /// is marked broken and the store refuses further steps until it is opened again.
 pub(crate) struct StepWriter<'a> {
-    store: &'a EmbeddedStore,
-    memory: &'a mut Memory,
-    batch: OwnedWriteBatch,
-    committed: Committed,
+    pub(crate) store: &'a EmbeddedStore,
+    pub(crate) memory: &'a mut Memory,
+    pub(crate) batch: OwnedWriteBatch,
+    pub(crate) committed: Committed,
     touched_hosts: HashSet<(CrawlNo, Host)>,
-    touched_crawls: HashSet<CrawlNo>,
+    pub(crate) touched_crawls: HashSet<CrawlNo>,
+    /// What is known of the URLs of ids from elsewhere: links led there before the walk did.
+    pub(crate) known_ids: HashMap<(CrawlNo, UrlKey), UrlRow>,
     /// Keys that were new when the step began and have not been taken in yet.
     new_keys: HashSet<(CrawlNo, UrlKey)>,
     /// Keys that are known only from links marked nofollow.
@@ -41,6 +43,7 @@ impl<'a> StepWriter<'a> {
             committed: Committed::default(),
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
+            known_ids: HashMap::new(),
             new_keys: HashSet::new(),
             nofollow_keys: HashSet::new(),
         }
@@ -52,6 +55,9 @@ impl<'a> StepWriter<'a> {
             return Err(StoreError::Engine("an earlier commit failed; start again".into()));
         }
         let endings = self.still_queued(step.endings)?;
+        for (crawl, walk, _) in &step.runs {
+            self.load_runs(*crawl, *walk)?;
+        }
         let mut found = Vec::with_capacity(step.found.len());
         for item in step.found {
             if self.memory.crawl(item.crawl, &self.store.keyspaces)?.is_some() {
@@ -75,6 +81,9 @@ impl<'a> StepWriter<'a> {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
             self.batch.insert(&self.store.keyspaces.origins, key, encode(&row));
+        }
+        for (crawl, walk, run) in step.runs {
+            self.lay_run(crawl, walk, run);
         }
         for (crawl, host, at) in step.errand_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));
@@ -103,6 +112,7 @@ impl<'a> StepWriter<'a> {
                 hosts: HashMap::new(),
                 admitted_by_site: HashMap::new(),
                 segment_end: Default::default(),
+                runs: HashMap::new(),
             },
         );
         let keyspaces = &self.store.keyspaces;
@@ -160,15 +170,32 @@ impl<'a> StepWriter<'a> {
         Ok(self.committed)
     }
 
-    /// Endings of visits whose queue row is still there. Another one was settled by an earlier step
-    /// or belongs to a crawl that was removed: taking it again would store a page twice.
+    /// Endings of visits whose queue row is still there, and of ids whose page is not stored yet.
+    /// Another one was settled by an earlier step or belongs to a crawl that was removed: taking it
+    /// again would store a page twice.
     fn still_queued(&mut self, endings: Vec<Ending>) -> Result<Vec<Ending>, StoreError> {
         let mut kept = Vec::with_capacity(endings.len());
-        let mut places = HashSet::new();
+        let (mut places, mut ids) = (HashSet::new(), HashSet::new());
         for ending in endings {
             let visit = &ending.visit;
             let keyspaces = &self.store.keyspaces;
             if self.memory.crawl(visit.crawl, keyspaces)?.is_none() {
+                continue;
+            }
+            if let Some(id) = ending.id {
+                self.load_runs(visit.crawl, id.walk)?;
+                if self.is_wanted(visit.crawl, id) && ids.insert((visit.crawl, visit.place)) {
+                    self.note_known_key(&ending)?;
+                    kept.push(ending);
+                } else {
+                    self.committed.gone.push(Gone {
+                        crawl: visit.crawl,
+                        host: visit.url.host(),
+                        place: visit.place,
+                        stored_page: false,
+                        id_state: Some(IdState::Content),
+                    });
+                }
                 continue;
             }
             let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
@@ -241,7 +268,10 @@ impl<'a> StepWriter<'a> {
     }
 
     fn end(&mut self, ending: Ending, place: Option<BlobRef>) {
-        let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes } = ending;
+        if let Some(id) = ending.id {
+            return self.end_id(ending, id, place);
+        }
+        let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes, .. } = ending;
         let crawl = visit.crawl;
         let trail = Trail::of(&visit, at);
         let host = visit.url.host();
@@ -253,6 +283,7 @@ impl<'a> StepWriter<'a> {
             host: host.clone(),
             place: visit.place,
             stored_page,
+            id_state: None,
         });
         let is_retry = matches!(how, How::Later { .. });
         let is_error = match &how {
@@ -290,6 +321,7 @@ impl<'a> StepWriter<'a> {
                 let attempts = visit.attempt;
                 self.settle(visit, UrlState::Failed { reason, detail, attempts, at });
             }
+            How::NoPage { .. } => unreachable!("only ids end so"),
             How::Skipped { reason, rule } => {
                 self.count_skip(crawl, reason);
                 self.settle(visit, UrlState::Skipped { reason, rule });
@@ -338,7 +370,7 @@ impl<'a> StepWriter<'a> {
         Ok(())
     }
 
-    fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {
+    pub(crate) fn store_page(&mut self, page: PageToStore, place: Option<BlobRef>) {
         let seq = self.next_seq();
         let PageToStore { record, packed } = page;
         let body = place.filter(|_| packed.has_body);
@@ -461,7 +493,7 @@ impl<'a> StepWriter<'a> {
 }
 
 /// Counts a request to a host.
-fn note_request(row: &mut HostRow, at: Option<Timestamp>) {
+pub(crate) fn note_request(row: &mut HostRow, at: Option<Timestamp>) {
     if let Some(at) = at {
         row.requests.note(at, row.last_request_at);
         row.last_request_at = row.last_request_at.max(Some(at));

@@ -154,7 +154,14 @@ impl EmbeddedStore {
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed.
     fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
         let keyspaces = &self.keyspaces;
-        for keyspace in [&keyspaces.queue, &keyspaces.urls, &keyspaces.pages, &keyspaces.hosts] {
+        let of_crawl = [
+            &keyspaces.queue,
+            &keyspaces.urls,
+            &keyspaces.pages,
+            &keyspaces.hosts,
+            &keyspaces.runs,
+        ];
+        for keyspace in of_crawl {
             self.remove_prefix(keyspace, no)?;
         }
         self.segments.remove(no)?;

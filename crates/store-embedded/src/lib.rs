@@ -15,8 +15,10 @@ mod pages;
 mod queue;
 mod recent;
 mod rows;
+mod runs;
 mod segment;
 mod verify;
+mod verify_ids;
 mod warc;
 
 use std::path::Path;
@@ -78,6 +80,8 @@ pub(crate) struct Keyspaces {
     pages: Keyspace,
     /// Host and origin to [`telusur_model::OriginRow`], for all crawls.
     origins: Keyspace,
+    /// Crawl, walk and position to the run of ids that begins there.
+    runs: Keyspace,
 }
 
 impl EmbeddedStore {
@@ -160,6 +164,7 @@ impl Keyspaces {
             queue: open("queue", MEMTABLE_BYTES)?,
             pages: open("pages", MEMTABLE_BYTES)?,
             origins: open("origins", SMALL_MEMTABLE_BYTES)?,
+            runs: open("runs", SMALL_MEMTABLE_BYTES)?,
         })
     }
 }

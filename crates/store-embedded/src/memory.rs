@@ -8,6 +8,7 @@ use telusur_store::StoreError;
 
 use crate::recent::RecentKeys;
 use crate::rows::{self, decode, decode_u64};
+use crate::runs::WalkRuns;
 use crate::segment::SegmentEnd;
 use crate::{Keyspaces, engine_error};
 
@@ -30,6 +31,8 @@ pub(crate) struct CrawlMemory {
     pub(crate) hosts: HashMap<Host, HostRow>,
     pub(crate) admitted_by_site: HashMap<Site, u64>,
     pub(crate) segment_end: SegmentEnd,
+    /// What is known of the ids of its walks, read in at the first use of each.
+    pub(crate) runs: HashMap<u32, WalkRuns>,
 }
 
 impl Memory {
@@ -93,6 +96,7 @@ impl CrawlMemory {
             hosts,
             admitted_by_site,
             segment_end,
+            runs: HashMap::new(),
         })
     }
 }

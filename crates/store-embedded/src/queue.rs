@@ -2,12 +2,12 @@
 
 use telusur_model::{CrawlNo, Host, HostRow, OriginRow, PageUrl, UrlKey, UrlKeyer};
 use telusur_store::{
-    Committed, FrontierStore, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
+    Committed, FrontierStore, KeptRun, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
 };
 
 use crate::commit::StepWriter;
 use crate::rows::{self, QueueRow, UrlRow, decode};
-use crate::{EmbeddedStore, crawls, engine_error, memory};
+use crate::{EmbeddedStore, crawls, engine_error, memory, runs};
 
 impl FrontierStore for EmbeddedStore {
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
@@ -54,6 +54,10 @@ impl FrontierStore for EmbeddedStore {
 
     fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
         self.url_record(crawl, url, UrlKeyer::sitemap_key)
+    }
+
+    fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError> {
+        runs::read(&self.keyspaces, crawl, walk)
     }
 
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {

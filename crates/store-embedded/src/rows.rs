@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use telusur_model::{
     CrawlNo, Host, Lane, PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
-use telusur_store::{NewlyQueued, StoreError, UrlRecord, UrlState};
+use telusur_store::{KeptRun, NewlyQueued, StoreError, UrlRecord, UrlState};
 
 pub(crate) const META_CLOSED: &str = "closed";
 pub(crate) const META_SEQ: &str = "seq";
@@ -64,8 +64,32 @@ pub(crate) fn lane_byte(lane: Lane) -> u8 {
         Lane::Hot => 0,
         Lane::Plain => 1,
         Lane::Later => 2,
-        Lane::Errand => unreachable!("errands are made by the engine and never queued here"),
+        Lane::Errand | Lane::Linear => unreachable!("these are never queued in the store"),
     }
+}
+
+/// Crawl, walk, the first position of a run.
+pub(crate) fn run_key(crawl: CrawlNo, walk: u32, first: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&walk_key(crawl, walk));
+    bytes[8..].copy_from_slice(&first.to_be_bytes());
+    bytes
+}
+
+/// Where the runs of a walk begin.
+pub(crate) fn walk_key(crawl: CrawlNo, walk: u32) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes[..4].copy_from_slice(&crawl_key(crawl));
+    bytes[4..].copy_from_slice(&walk.to_be_bytes());
+    bytes
+}
+
+/// The run in a row: its key holds the first position, its value the rest.
+pub(crate) fn run_of(key: &[u8], value: &[u8]) -> Result<KeptRun, StoreError> {
+    let first = key.last_chunk().map(|first| u64::from_be_bytes(*first));
+    let first = first.ok_or_else(|| StoreError::Damaged("a key of runs is cut".into()))?;
+    let (last, state) = decode(value, "runs")?;
+    Ok(KeptRun { first, last, state })
 }
 
 /// The place that a queue key ends with.

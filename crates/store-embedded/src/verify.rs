@@ -8,6 +8,7 @@ use telusur_store::{
 };
 
 use crate::rows::{self, QueueRow, UrlRow, decode};
+use crate::verify_ids::IdsCheck;
 use crate::{EmbeddedStore, admit, engine_error, memory};
 
 /// Pages read at once.
@@ -24,9 +25,11 @@ pub(crate) fn verify(
     let mut checks = Checks::default();
     let crawls = store.crawls()?;
     for record in &crawls {
-        let counted = checks.urls(store, record)?;
+        let mut counted = checks.urls(store, record)?;
+        let mut ids = IdsCheck::load(store, &record.crawl)?;
         checks.queue(store, record, &counted)?;
-        checks.pages(store, record, &counted, links_of)?;
+        checks.pages(store, record, &counted, &mut ids, links_of)?;
+        counted.stats.ids = ids.finish(record.crawl.no, &mut checks.ids);
         checks.counters(record, &counted);
     }
     checks.directory(store, &crawls)?;
@@ -51,6 +54,7 @@ struct Checks {
     counters: Check,
     opens: Check,
     directory: Check,
+    ids: Check,
     crawls: u64,
 }
 
@@ -66,6 +70,7 @@ impl Default for Checks {
             counters: Check::new("I7", "the counters equal what is stored"),
             opens: Check::new("I8", "the directory opens without repair"),
             directory: Check::new("I9", "nothing is left over in the directory"),
+            ids: Check::new("I10", "what is known of ids agrees with the stored pages"),
             crawls: 0,
         }
     }
@@ -162,6 +167,7 @@ impl Checks {
         store: &EmbeddedStore,
         record: &CrawlRecord,
         counted: &Counted,
+        ids: &mut IdsCheck,
         links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
         let crawl = &record.crawl;
@@ -179,7 +185,10 @@ impl Checks {
                     format!("{}: {} is stored but not marked so", crawl.no, page.url)
                 });
                 self.body(store, crawl.no, page);
-                self.links(store, crawl, &scope, page, links_of)?;
+                ids.page(crawl.no, page, &mut self.ids);
+                if crawl.follows_links() {
+                    self.links(store, crawl, &scope, page, links_of)?;
+                }
                 if let Some(at) = page.requested_at {
                     requests.entry(page.url.host()).or_default().push(at);
                 }
@@ -238,7 +247,8 @@ impl Checks {
         for link in links {
             let url = scope.treat_query(link);
             let row = rows::url_key(crawl.no, keyer.key(&url));
-            let is_known = store.keyspaces.urls.contains_key(row).map_err(engine_error)?
+            let is_known = crawl.seeds.walks().iter().any(|walk| walk.id_of(&url).is_some())
+                || store.keyspaces.urls.contains_key(row).map_err(engine_error)?
                 || admit::is_beyond_count(store, crawl.no, &url.host())?;
             let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
             self.known_links.look(is_known, what);
@@ -275,6 +285,10 @@ impl Checks {
             ("redirected", stored.redirected, told.redirected),
             ("failed", stored.failed, told.failed),
             ("skipped", stored.skipped, told.skipped),
+            ("content", stored.ids.content, told.ids.content),
+            ("missing", stored.ids.missing, told.ids.missing),
+            ("holes", stored.ids.holes, told.ids.holes),
+            ("waiting", stored.ids.waiting, told.ids.waiting),
         ];
         for (name, stored, told) in pairs {
             self.counters
@@ -321,6 +335,7 @@ impl Checks {
             self.counters,
             self.opens,
             self.directory,
+            self.ids,
         ];
         VerifyReport { checks }
     }

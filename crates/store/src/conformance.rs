@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test suite")]
 
+mod ids;
+
 use std::sync::Arc;
 
 use telusur_model::{
@@ -27,7 +29,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 16] = [
+    let checks: [Promise; 19] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -41,6 +43,9 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
         ("a sitemap is a URL of its own and brings its entries", reads_sitemaps),
         ("what is known of an origin is kept for all crawls", keeps_origins),
+        ("ids are kept as runs, in the step of their page", ids::keeps_runs),
+        ("an id counts once, and its content is stored once", ids::counts_an_id_once),
+        ("a page that a link led to first is not stored twice", ids::makes_way_for_ids),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
@@ -285,6 +290,7 @@ fn reads_sitemaps(bench: &dyn Bench) {
         discoveries: vec![entry],
         scope,
         other_schemes: 0,
+        id: None,
     };
     let committed = store.commit(Step { endings: vec![ending], ..Default::default() }).unwrap();
     let stats = &committed.stats[0].1;
@@ -502,6 +508,7 @@ fn step(
         discoveries,
         scope: Arc::new(Scope::of(crawl).unwrap()),
         other_schemes: 0,
+        id: None,
     };
     Step { endings: vec![ending], ..Default::default() }
 }

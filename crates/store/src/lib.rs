@@ -9,12 +9,15 @@ mod step;
 mod url_record;
 mod verify;
 
+use serde::{Deserialize, Serialize};
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, OriginRow, PageRecord, PageUrl,
-    ParsedPage, QueuePlace, RawPage, Timestamp,
+    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, IdState, OriginRow, PageRecord,
+    PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp,
 };
 
-pub use crate::step::{Committed, Ending, Found, Gone, How, NewlyQueued, PageToStore, Step};
+pub use crate::step::{
+    Committed, Ending, Found, Gone, How, IdEnding, NewlyQueued, PageToStore, Step,
+};
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify::{Check, VerifyReport};
 
@@ -64,6 +67,8 @@ pub trait FrontierStore: Send + Sync {
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
     /// Everything known about one URL as a sitemap.
     fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
+    /// What became of the ids of a walk of a linear crawl, in order.
+    fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError>;
     /// What is known about an origin, whichever crawl learned it.
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError>;
     /// The origins of a host that something is known about.
@@ -110,7 +115,7 @@ pub struct NewCrawl {
 }
 
 /// A crawl with what has become of it.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrawlRecord {
     /// What was asked for.
     pub crawl: Crawl,
@@ -120,6 +125,18 @@ pub struct CrawlRecord {
     pub stats: CrawlStats,
     /// When the state last changed.
     pub state_since: Timestamp,
+}
+
+/// A run of ids as it is kept.
+pub type KeptRun = Run<KeptState>;
+
+/// What became of ids, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptState {
+    /// What became of them.
+    pub state: IdState,
+    /// Why, if they failed.
+    pub why: Option<Reason>,
 }
 
 /// Which queued URLs to read.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use telusur_model::{
-    CrawlNo, CrawlStats, Discovery, Host, OriginRow, PageRecord, QueuePlace, Reason, Scope,
-    Timestamp, Visit,
+    CrawlNo, CrawlStats, Discovery, Host, IdState, OriginRow, PageRecord, QueuePlace, Reason,
+    Scope, Timestamp, Visit,
 };
 
-use crate::Packed;
+use crate::{KeptRun, KeptState, Packed};
 
 /// One atomic commit.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,8 @@ pub struct Step {
     pub imports: Vec<PageToStore>,
     /// Requests that belong to no URL of a crawl: those for robots.txt.
     pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
+    /// What is to be known of ids although no visit brought it: holes that are asked again.
+    pub runs: Vec<(CrawlNo, u32, KeptRun)>,
 }
 
 impl Step {
@@ -38,6 +40,7 @@ impl Step {
             && self.origins.is_empty()
             && self.imports.is_empty()
             && self.errand_requests.is_empty()
+            && self.runs.is_empty()
     }
 }
 
@@ -73,6 +76,19 @@ pub struct Ending {
     pub scope: Arc<Scope>,
     /// Links that are never fetched, of which only the number is kept.
     pub other_schemes: u32,
+    /// What became of the id, if it was asked for one of a linear crawl.
+    pub id: Option<IdEnding>,
+}
+
+/// What became of an id of a linear crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdEnding {
+    /// In this walk.
+    pub walk: u32,
+    /// Its position there.
+    pub position: u64,
+    /// What became of it, and why.
+    pub kept: KeptState,
 }
 
 /// How a visit ended.
@@ -102,6 +118,12 @@ pub enum How {
         reason: Reason,
         /// What exactly.
         detail: String,
+    },
+    /// An id of a linear crawl has no page: it does not exist, or it failed. Nothing is kept of it
+    /// but its run.
+    NoPage {
+        /// The status, if the server answered.
+        status: Option<u16>,
     },
     /// It was not asked for after all.
     Skipped {
@@ -165,4 +187,6 @@ pub struct Gone {
     pub place: QueuePlace,
     /// Whether a page was stored for it.
     pub stored_page: bool,
+    /// What became of the id, if it was one of a linear crawl and never had a row.
+    pub id_state: Option<IdState>,
 }

@@ -132,7 +132,9 @@ impl Foreground {
 fn is_over(state: CrawlState) -> bool {
     match state {
         CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
-        CrawlState::Paused { why: PauseReason::DiskFull | PauseReason::NoNetwork }
+        CrawlState::Paused {
+            why: PauseReason::DiskFull | PauseReason::NoNetwork | PauseReason::Refused,
+        }
         | CrawlState::Finished { .. } => true,
     }
 }

@@ -10,6 +10,7 @@ pub mod start_urls;
 pub mod backend;
 pub mod crawl_request;
 pub mod foreground;
+pub mod linear_request;
 
 pub mod commands;
 

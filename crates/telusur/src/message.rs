@@ -128,6 +128,18 @@ codes! {
     /// `rm` and `cancel` delete what was crawled. On a terminal they ask; in a script they want
     /// `--yes`.
     NotConfirmed = "E0122", exit::USAGE, "deleting was not confirmed";
+    /// A template is a URL with `{id}` where the number stands, in the path or in the query:
+    /// 'https://example.org/item/{id}'. `{id:08}` writes eight digits. Quotes keep the shell from
+    /// touching braces.
+    Template = "E0130", exit::USAGE, "a template cannot be used";
+    /// Bounds are inclusive, the lower one first. A walk whose end is not known needs a margin: the
+    /// number of missing ids in a row after which it stops.
+    Walk = "E0131", exit::USAGE, "the ids cannot be walked";
+    /// A list holds an id, or a range such as 10-20, on each line; # begins a comment.
+    IdList = "E0132", exit::USAGE, "a list of ids cannot be used";
+    /// A job is written in a configuration file: `[[job]]` with `name` and `template`, and the flags of
+    /// `telusur linear` as keys.
+    NoSuchJob = "E0133", exit::USAGE, "there is no such job";
     /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
     /// --errors` lists what each of them answered; `telusur demo` works without a connection.
     NoStart = "E0301", exit::NO_START, "no start URL could be fetched";

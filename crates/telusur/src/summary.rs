@@ -7,10 +7,15 @@ use serde_json::json;
 use telusur_model::{CrawlState, FinishReason, PauseReason, Progress};
 
 use crate::message::shown;
+use crate::progress::{count_parts, strip_line};
 use crate::units::{show_count, show_duration_ms, show_size};
 
 /// Sites that are named; the others are counted.
 const SITES_SHOWN_MAX: usize = 8;
+/// Walks of a linear crawl that are shown.
+const WALKS_SHOWN_MAX: usize = 4;
+/// Width of their pictures.
+const STRIP_COLUMNS: usize = 78;
 
 /// A crawl at its end, or where it was left.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +57,11 @@ impl Summary<'_> {
     /// The summary for people.
     pub fn text(&self, is_unicode: bool) -> String {
         let mut text = format!("  {}\n", self.headline(is_unicode));
+        for walk in self.progress.walks.iter().take(WALKS_SHOWN_MAX) {
+            if let Some(line) = strip_line(walk, STRIP_COLUMNS, is_unicode) {
+                text.push_str(&format!("  {line}\n"));
+            }
+        }
         let dot = if is_unicode { " · " } else { " | " };
         let mut row = |name: &str, parts: Vec<String>| {
             if !parts.is_empty() {
@@ -59,6 +69,9 @@ impl Summary<'_> {
             }
         };
         let stats = &self.progress.stats;
+        for walk in self.progress.walks.iter().take(WALKS_SHOWN_MAX) {
+            row("Ids", count_parts(walk, is_unicode));
+        }
         row("Sites", self.sites());
         row("Status", counts(&stats.statuses));
         row("Failed", counts(&stats.failures));
@@ -91,6 +104,7 @@ impl Summary<'_> {
             "sites": progress.sites,
             "sites_total": progress.sites_total,
             "fairness_index": progress.fairness_index,
+            "walks": progress.walks,
             "cpu_seconds": self.cost.cpu_seconds,
             "memory_bytes_peak": self.cost.memory_bytes_peak,
         })
@@ -109,6 +123,9 @@ impl Summary<'_> {
             CrawlState::Finished { why } => (good, "Done in", Some(why.phrase())),
             CrawlState::Paused { why: PauseReason::NoNetwork } => {
                 (still, "Paused after", Some("nobody answers, nothing is lost"))
+            }
+            CrawlState::Paused { why: PauseReason::Refused } => {
+                (still, "Paused after", Some("these ids may not be asked, nothing is lost"))
             }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),
@@ -152,7 +169,9 @@ impl Summary<'_> {
     fn next_steps(&self) -> Vec<(&'static str, String)> {
         let crawl = self.progress.crawl;
         let mut steps = Vec::new();
-        if self.progress.stats.errors() > 0 {
+        if !self.progress.walks.is_empty() {
+            steps.push(("Coverage", format!("telusur coverage {crawl}")));
+        } else if self.progress.stats.errors() > 0 {
             steps.push(("Errors", format!("telusur show {crawl} --errors")));
         }
         if !self.progress.stats.changes.is_empty() {
@@ -163,7 +182,8 @@ impl Summary<'_> {
         }
         let is_stopped = self.progress.state == CrawlState::Finished { why: FinishReason::Stopped };
         let is_unfinished = !matches!(self.progress.state, CrawlState::Finished { .. });
-        if is_unfinished || is_stopped && self.progress.stats.queued > 0 {
+        let has_rest = self.progress.stats.queued > 0 || !self.progress.walks.is_empty();
+        if is_unfinished || is_stopped && has_rest {
             steps.push(("Resume", format!("telusur resume {crawl}")));
         }
         steps
@@ -186,6 +206,7 @@ mod tests {
         let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };
         Progress {
             suspects_network: false,
+            walks: Vec::new(),
             crawl: CrawlNo(7),
             state,
             stats: CrawlStats {

@@ -30,6 +30,17 @@ pub struct Torture {
     pub workers: u16,
     /// An empty directory.
     pub scratch: PathBuf,
+    /// Along what it crawls.
+    pub along: Along,
+}
+
+/// Along what a crawl goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    /// Links, from the first page of every host.
+    Links,
+    /// The numbered pages of every host, both ways from the middle.
+    Numbers,
 }
 
 /// What came of it.
@@ -56,6 +67,7 @@ impl Torture {
         say("an undisturbed crawl, to compare with");
         self.finish(&served, &calm).await?;
         let expected = self.export(&calm)?;
+        let coverage = self.coverage(&calm)?;
         let asked_calmly = log.counts();
         let tortured = self.scratch.join("tortured");
         let mut report = self.kill_again_and_again(&served, &tortured, &mut say).await?;
@@ -65,6 +77,9 @@ impl Torture {
         report.verified += 1;
         let stored = self.export(&tortured)?;
         compare(&expected, &stored)?;
+        if self.coverage(&tortured)? != coverage {
+            return Err("what is known of the numbers differs".to_owned());
+        }
         report.pages = stored.len();
         report.refetches = refetches(&asked_calmly, &log.counts());
         served.stop().await;
@@ -109,11 +124,15 @@ impl Torture {
     /// The same command every time: after a kill it goes on by itself.
     fn crawl(&self, served: &ServedWeb, dir: &Path) -> Result<Child, String> {
         let workers = self.workers.to_string();
+        let web = served.web();
         let flags = [
             "--delay",
             "0s",
             "--per-host",
-            "4",
+            match self.along {
+                Along::Links => "4",
+                Along::Numbers => "16",
+            },
             "--workers",
             &workers,
             "--scope",
@@ -131,11 +150,25 @@ impl Torture {
             "--allow-private",
             "127.0.0.0/8",
         ];
-        let seeds = served.web().seeds().into_iter().map(|seed| seed.to_string());
+        let start: Vec<String> = match self.along {
+            Along::Links => web.seeds().into_iter().map(|seed| seed.to_string()).collect(),
+            Along::Numbers => {
+                let hosts = (0..web.spec().hosts).map(|host| web.host_name(host));
+                let pages = web.pages_total() / web.spec().hosts as u64;
+                let ids = format!("--start {} --min 0 --max {} --rate desc=2", pages / 2, pages);
+                let again = "--attempts 2 --cooldown 100ms";
+                let flags = ids.split(' ').chain(again.split(' ')).map(str::to_owned);
+                flags.chain(hosts.map(|host| format!("http://{host}/item/{{id}}"))).collect()
+            }
+        };
+        let command = match self.along {
+            Along::Links => "crawl",
+            Along::Numbers => "linear",
+        };
         self.program(dir)
-            .arg("crawl")
+            .arg(command)
             .args(flags)
-            .args(seeds)
+            .args(start)
             .stdout(Stdio::null())
             .spawn()
             .map_err(|error| format!("start {}: {error}", self.program.display()))
@@ -183,6 +216,22 @@ impl Torture {
             }
         }
         Ok(lines)
+    }
+
+    /// What is known of the numbers; nothing of a crawl along links.
+    fn coverage(&self, dir: &Path) -> Result<String, String> {
+        if self.along == Along::Links {
+            return Ok(String::new());
+        }
+        let output = self
+            .program(dir)
+            .args(["coverage", "last", "--json"])
+            .output()
+            .map_err(|error| error.to_string())?;
+        match output.status.success() {
+            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            false => Err(format!("coverage: {}", String::from_utf8_lossy(&output.stderr))),
+        }
     }
 
     fn program(&self, dir: &Path) -> Command {

@@ -10,10 +10,14 @@ use telusur_model::{
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CrawlAnswer, content, explain, export, politeness, search};
+use super::{Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, search};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::linear_run::StoredWalk;
 use crate::stored_page::{each_page, earlier_page, stored_page};
+
+/// Runs of ids in one line of an answer: a line stays below a megabyte.
+const RUNS_IN_LINE_MAX: usize = 5_000;
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -83,6 +87,7 @@ impl Desk {
                 self.page(url, crawl.as_deref(), *with_body, emit)?;
             }
             Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
+            Ask::Coverage { crawl } => self.coverage(&self.find(crawl)?, emit)?,
             Ask::Politeness { host } => {
                 let report = politeness::politeness(self.store.as_ref(), &Host::new(host))?;
                 emit(Answer::Politeness(Box::new(report)));
@@ -101,6 +106,27 @@ impl Desk {
             order => {
                 let crawl = self.carry_out(order)?;
                 emit(Answer::Done { crawl });
+            }
+        }
+        Ok(())
+    }
+
+    /// The walks of a crawl as the store knows them: what a running one has in memory is never ahead.
+    fn coverage(&self, record: &CrawlRecord, emit: Emit<'_>) -> Result<(), RequestError> {
+        let Some(seeds) = record.crawl.seeds.linear() else {
+            let what = format!("{} is no linear crawl", record.crawl.no);
+            return Err(RequestError::BadArgument(what));
+        };
+        for (number, walk) in (0..).zip(&seeds.walks) {
+            let store = self.store.as_ref();
+            let walk = StoredWalk::read(store, record.crawl.no, number, walk, seeds)?;
+            let mut goes_on = emit(Answer::Walk(Box::new(walk.coverage())));
+            let mut runs = walk.id_runs().map(|(run, why)| CoveredRun { run, why }).peekable();
+            while goes_on && runs.peek().is_some() {
+                goes_on = emit(Answer::Runs(runs.by_ref().take(RUNS_IN_LINE_MAX).collect()));
+            }
+            if !goes_on {
+                break;
             }
         }
         Ok(())
@@ -193,7 +219,7 @@ impl Desk {
     }
 
     fn exclude(&self, record: CrawlRecord, pattern: &str) -> Result<(), RequestError> {
-        if record.stats.queued == 0 {
+        if record.stats.queued == 0 && record.crawl.seeds.linear().is_none() {
             let what = format!("{} has nothing left to exclude", record.crawl.no);
             return Err(RequestError::WrongState(what));
         }

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_model::{
-    Crawl, HostRow, OriginRow, PageRecord, PageUrl, Reason, RobotsAnswer, RobotsRules, Scope,
-    Timestamp, Verdict, normal_form,
+    Crawl, HostRow, IdState, OriginRow, PageRecord, PageUrl, Reason, RobotsAnswer, RobotsRules,
+    Scope, Timestamp, Verdict, normal_form,
 };
 use telusur_store::{Store, UrlRecord, UrlState};
 
 use crate::error::RequestError;
+use crate::linear_run::StoredWalk;
 
 /// What one crawl knows of a URL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +36,23 @@ pub struct Explanation {
     pub sitemap: Option<UrlRecord>,
     /// What is known about its host in this crawl.
     pub host: Option<HostRow>,
+    /// Its id, if it is one of a linear crawl.
+    pub id: Option<IdExplained>,
+}
+
+/// What is known of an id of a linear crawl.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdExplained {
+    /// The template that it belongs to.
+    pub template: String,
+    /// The id.
+    pub id: u64,
+    /// What became of it; `None` if it was not asked yet.
+    pub state: Option<IdState>,
+    /// Why, if it failed.
+    pub why: Option<Reason>,
+    /// Whether it lies between the bounds.
+    pub is_within: bool,
 }
 
 /// What a robots.txt says about a URL.
@@ -83,7 +101,29 @@ pub(super) fn explain(
         known,
         page,
         host,
+        id: explain_id(store, crawl, url)?,
     })
+}
+
+fn explain_id(
+    store: &dyn Store,
+    crawl: &Crawl,
+    url: &PageUrl,
+) -> Result<Option<IdExplained>, RequestError> {
+    let Some(seeds) = crawl.seeds.linear() else { return Ok(None) };
+    for (number, walk) in (0..).zip(&seeds.walks) {
+        let template = &walk.rules().template;
+        let Some(id) = template.id_of(url) else { continue };
+        let known = StoredWalk::read(store, crawl.no, number, walk, seeds)?.state_of(url);
+        return Ok(Some(IdExplained {
+            template: template.to_string(),
+            id,
+            state: known.map(|known| known.state),
+            why: known.and_then(|known| known.why),
+            is_within: walk.id_of(url).is_some(),
+        }));
+    }
+    Ok(None)
 }
 
 fn robots_said(crawl: &Crawl, url: &PageUrl, row: &OriginRow) -> RobotsSaid {

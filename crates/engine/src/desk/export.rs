@@ -1,7 +1,7 @@
 //! Every URL of a crawl that got an answer, one line each.
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{Crawl, PageContent, PageRecord, PageUrl};
+use telusur_model::{Crawl, PageContent, PageRecord, PageUrl, Via};
 use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
@@ -112,8 +112,10 @@ fn page_line(page: PageRecord, content: Option<PageContent>) -> ExportLine {
     let is_text = content.as_ref().is_some_and(|content| !content.charset.is_empty());
     let is_whole = is_text && page.body.is_some();
     let content = content.unwrap_or_default();
+    // An id is known by its own address, wherever it was redirected to.
+    let asked = page.redirects.first().filter(|_| page.via == Via::Linear).cloned();
     ExportLine {
-        url: page.url.to_string(),
+        url: asked.unwrap_or_else(|| page.url.to_string()),
         final_url: page.url.to_string(),
         status: page.status,
         title: page.title,

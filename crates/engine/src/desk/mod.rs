@@ -13,12 +13,12 @@ mod search;
 mod socket;
 
 use serde::{Deserialize, Serialize};
-use telusur_model::{ContentKind, PageRecord, Progress, SiteShare};
+use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
 pub use self::answer::Desk;
 pub use self::content::{FoundContent, StoredPage};
-pub use self::explain::{Explanation, Judged, RobotsSaid};
+pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
@@ -79,6 +79,11 @@ pub enum Ask {
         url: String,
         /// In this crawl only.
         crawl: Option<String>,
+    },
+    /// What is known of the ids of a linear crawl.
+    Coverage {
+        /// Which crawl.
+        crawl: String,
     },
     /// What was asked of a host, and by which rules.
     Politeness {
@@ -162,6 +167,10 @@ pub enum Answer {
     },
     /// What one crawl knows of a URL.
     Explanation(Box<Explanation>),
+    /// A walk of a linear crawl; its runs follow.
+    Walk(Box<WalkCoverage>),
+    /// Runs of ids, the lowest first.
+    Runs(Vec<CoveredRun>),
     /// How a host was treated.
     Politeness(Box<PolitenessReport>),
     /// What a search found.
@@ -184,6 +193,15 @@ pub enum Answer {
         /// For people.
         text: String,
     },
+}
+
+/// A run of ids, as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CoveredRun {
+    /// The ids, and what became of them.
+    pub run: IdRun,
+    /// Why, if they failed.
+    pub why: Option<Reason>,
 }
 
 /// A crawl with everything that is shown of it.

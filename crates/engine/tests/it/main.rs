@@ -8,6 +8,7 @@ mod control;
 mod desk;
 mod endings;
 mod hostile;
+mod linear;
 mod manners;
 mod robots;
 mod searching;

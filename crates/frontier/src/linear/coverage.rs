@@ -1,136 +1,15 @@
 //! What is shown of a walk: counts, runs, the state of each direction, a picture. Everything here
 //! equals the sequential crawl; what was asked past its stop is only counted.
 
-use telusur_model::{Direction, IdState, Moment, Run};
+use telusur_model::{
+    Coverage, CoverageCounts, Direction, IdRun, IdState, LegCoverage, LegState, Run, Strip,
+    StripCell,
+};
 
 use crate::linear::leg::Leg;
 use crate::linear::runs::{Totals, length};
 use crate::linear::track::Track;
 use crate::linear::walk_state::WalkState;
-
-/// A walk at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coverage {
-    /// How many ids are in each state.
-    pub counts: CoverageCounts,
-    /// Its directions, in the order of their turns.
-    pub legs: Vec<LegCoverage>,
-}
-
-/// How many ids are in each state.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CoverageCounts {
-    /// Exist and are stored.
-    pub content: u64,
-    /// Do not exist.
-    pub missing: u64,
-    /// Failed, with no attempt left.
-    pub holes: u64,
-    /// Failed, and are asked again.
-    pub waiting: u64,
-    /// Not known, between the bounds; `None` if a bound is unknown.
-    pub unknown: Option<u128>,
-    /// Exist and are stored, but lie past the stop of the sequential crawl.
-    pub content_past_stop: u64,
-}
-
-impl CoverageCounts {
-    /// Whether no id has answered.
-    pub fn is_nothing_known(&self) -> bool {
-        self.content == 0 && self.missing == 0 && self.holes == 0 && self.waiting == 0
-    }
-}
-
-/// One direction at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LegCoverage {
-    /// Which way.
-    pub direction: Direction,
-    /// What it is doing.
-    pub state: LegState,
-    /// The first id that is not crawled; `None` if the bound is reached. From here to the bound is
-    /// what a later run can go on with.
-    pub next: Option<u64>,
-    /// The id at which the margin was reached.
-    pub stop: Option<u64>,
-    /// Misses in a row.
-    pub misses_in_row: u64,
-    /// At which it stops; 0 is never.
-    pub margin: u64,
-    /// When the next retry is due.
-    pub retry_at: Option<Moment>,
-    /// Whether this run asks for ids of which nothing is known.
-    pub asks_fresh: bool,
-}
-
-/// What a direction is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LegState {
-    /// It asks.
-    Running,
-    /// It waits until failed ids may be asked again.
-    Waiting,
-    /// The margin was reached.
-    Stopped,
-    /// The bound was reached.
-    Complete,
-    /// Only holes were retried: the rest is left for another run.
-    Left,
-}
-
-impl LegState {
-    /// The stable word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Stopped => "stopped",
-            Self::Complete => "complete",
-            Self::Left => "left",
-        }
-    }
-}
-
-/// Ids of one state that follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IdRun {
-    /// The lowest id.
-    pub first: u64,
-    /// The highest id.
-    pub last: u64,
-    /// How many, by the step.
-    pub count: u64,
-    /// What became of them.
-    pub state: IdState,
-}
-
-/// A picture of a walk in a line of cells, from the lowest to the highest id that answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strip {
-    /// The lowest id in the picture.
-    pub first: u64,
-    /// The highest id in the picture.
-    pub last: u64,
-    /// The cells, each for an equal share of the ids.
-    pub cells: Vec<Cell>,
-    /// The cell of the start, if the walk goes both ways.
-    pub start: Option<usize>,
-}
-
-/// What most ids of a cell are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cell {
-    /// They exist.
-    Content,
-    /// They failed.
-    Hole,
-    /// They failed, and are asked again.
-    Waiting,
-    /// They do not exist.
-    Missing,
-    /// Nothing is known.
-    Unknown,
-}
 
 impl WalkState {
     /// Counts and directions.
@@ -201,6 +80,7 @@ impl WalkState {
         let id = |offset| self.walk().id_at(track.position(offset));
         LegCoverage {
             direction: track.direction(),
+            rate: self.rate_of(track.direction()),
             state: leg_state(leg),
             next: leg.next().map(id),
             stop: leg.stop().map(id),
@@ -208,6 +88,14 @@ impl WalkState {
             margin: leg.rules().margin,
             retry_at: leg.retry_at(),
             asks_fresh: leg.rules().asks_fresh,
+        }
+    }
+
+    fn rate_of(&self, direction: Direction) -> u32 {
+        let rates = self.walk().rules().rates;
+        match direction {
+            Direction::Ascending => rates.ascending,
+            Direction::Descending => rates.descending,
         }
     }
 
@@ -290,7 +178,8 @@ fn joined(runs: impl Iterator<Item = Run>) -> impl Iterator<Item = Run> {
 }
 
 /// The kinds of cells that are counted, in the order in which they win a draw.
-const KINDS: [Cell; 4] = [Cell::Content, Cell::Hole, Cell::Waiting, Cell::Missing];
+const KINDS: [StripCell; 4] =
+    [StripCell::Content, StripCell::Hole, StripCell::Waiting, StripCell::Missing];
 
 fn kind(state: IdState) -> usize {
     match state {
@@ -340,10 +229,10 @@ impl Axis {
     }
 
     /// What most places of a cell are.
-    fn most(&self, cell: usize, counts: &[u128; 4]) -> Cell {
+    fn most(&self, cell: usize, counts: &[u128; 4]) -> StripCell {
         let places = self.before(cell + 1) - self.before(cell);
         let unknown = places - counts.iter().sum::<u128>();
-        let mut most = (unknown, Cell::Unknown);
+        let mut most = (unknown, StripCell::Unknown);
         for (kind, count) in KINDS.into_iter().zip(*counts).rev() {
             if count >= most.0 && count > 0 {
                 most = (count, kind);

@@ -20,6 +20,10 @@ const RETRY_PATIENCE_MS: u64 = 600_000;
 /// ... goes before a fresh id, after this many of them.
 const FRESH_PER_RETRY: u32 = 9;
 
+/// Ids that may be under way at once, however small the margin: as many as keep a host busy that
+/// answers within milliseconds.
+const AHEAD_MIN: usize = 8;
+
 /// How a leg is walked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LegRules {
@@ -103,7 +107,7 @@ impl Leg {
     // ---- decisions ----
 
     pub(crate) fn can_ask(&self, now: Moment) -> bool {
-        self.has_fresh() || self.cooling.due().is_some_and(|due| due <= now)
+        self.has_room() && (self.has_fresh() || self.cooling.due().is_some_and(|due| due <= now))
     }
 
     /// The next id and its attempt. Only if [`can_ask`](Self::can_ask).
@@ -115,6 +119,13 @@ impl Leg {
         let attempt = attempts.saturating_add(1);
         self.in_flight.insert(offset, attempt);
         Some((offset, attempt))
+    }
+
+    /// Whether another id may be under way. Where a margin stops the leg, all that are under way may
+    /// lie beyond the stop: requests that nobody wants.
+    fn has_room(&self) -> bool {
+        let margin = usize::try_from(self.rules.margin).unwrap_or(usize::MAX);
+        margin == 0 || self.in_flight.len() < margin.max(AHEAD_MIN)
     }
 
     fn has_fresh(&self) -> bool {
@@ -147,8 +158,14 @@ impl Leg {
 
     /// An id answered. Returns what it is now; `None` if it was not in flight.
     pub(crate) fn answered(&mut self, offset: u64, answer: Answer, now: Moment) -> Option<IdState> {
-        let attempt = self.in_flight.remove(&offset)?;
+        let attempt = *self.in_flight.get(&offset)?;
         let state = IdState::after(answer, attempt, self.rules.attempts);
+        self.became(offset, state, now)
+    }
+
+    /// An id that was in flight is this now. Returns it; `None` if it was not in flight.
+    pub(crate) fn became(&mut self, offset: u64, state: IdState, now: Moment) -> Option<IdState> {
+        self.in_flight.remove(&offset)?;
         self.runs.set(Run { first: offset, last: offset, state });
         match state {
             IdState::Waiting { attempts } if self.may_ask(offset) => {
@@ -213,7 +230,7 @@ impl Leg {
         let margin = self.rules.margin;
         let Some(run) = self.runs.at(offset).filter(|_| margin > 0) else { return };
         let mut row = match self.row {
-            Some(row) if row.touches(run) => {
+            Some(row) if row.touches(&run) => {
                 Run { first: row.first.min(run.first), last: row.last.max(run.last), ..run }
             }
             _ => run,

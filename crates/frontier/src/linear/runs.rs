@@ -58,7 +58,7 @@ impl Runs {
     /// Lays a run over what is known.
     pub(crate) fn set(&mut self, new: Run) {
         let before = self.by_first.range(..new.first).next_back().map(run);
-        let before = before.filter(|before| before.touches(new));
+        let before = before.filter(|before| before.touches(&new));
         let reach = new.last.saturating_add(1);
         if self.by_first.range(new.first..=reach).next().is_none() {
             match before {

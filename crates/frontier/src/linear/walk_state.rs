@@ -1,7 +1,7 @@
 //! [`WalkState`]: one walk with its progress. It translates between ids, which the world knows, and
 //! the offsets of its legs; the decisions are theirs.
 
-use telusur_model::{Answer, Host, Moment, Run, Walk};
+use telusur_model::{Answer, Host, IdState, Moment, Run, Walk};
 
 use crate::linear::leg::Leg;
 use crate::linear::opening::ResumeNote;
@@ -65,6 +65,23 @@ impl WalkState {
     }
 
     /// Returns the leg of the id.
+    pub(super) fn became(&mut self, id: u64, state: IdState, now: Moment) -> Option<usize> {
+        let (index, offset) = self.leg_of(self.walk.position_of(id)?)?;
+        self.legs[index].1.became(offset, state, now)?;
+        Some(index)
+    }
+
+    /// Whether one of its directions can ask.
+    pub(crate) fn can_ask(&self, now: Moment) -> bool {
+        self.legs.iter().any(|(_, leg)| leg.can_ask(now))
+    }
+
+    /// Whether nothing is left to ask, or under way.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.legs.iter().all(|(_, leg)| leg.is_finished())
+    }
+
+    /// Returns the leg of the id.
     pub(super) fn unasked(&mut self, id: u64, now: Moment) -> Option<usize> {
         let (index, offset) = self.leg_of(self.walk.position_of(id)?)?;
         self.legs[index].1.unasked(offset, now);
@@ -72,7 +89,7 @@ impl WalkState {
     }
 
     /// When the next retry is due.
-    pub(super) fn retry_at(&self) -> Option<Moment> {
+    pub(crate) fn retry_at(&self) -> Option<Moment> {
         self.legs.iter().filter_map(|(_, leg)| leg.retry_at()).min()
     }
 

@@ -191,6 +191,7 @@ fn a_long_delay_of_one_host_slows_nobody() {
             pages_max: None,
             pages_done: 0,
             hosts: hosts.into_iter().collect(),
+            linear: None,
             quiet_until: Moment(0),
         });
         sim.seed(1, url("a.example", 0));

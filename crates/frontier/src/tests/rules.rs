@@ -495,6 +495,7 @@ fn what_was_learned_is_taken_up_again() {
             delay_ms: Some(5_000),
             next_at: Moment(700),
         }],
+        linear: None,
         quiet_until: Moment(0),
     });
     assert_eq!(frontier.host_delay_ms(CrawlNo(1), &host), Some(5_000));

@@ -215,6 +215,7 @@ impl<W: Web> Sim<W> {
             pages_max,
             pages_done: 0,
             hosts: Vec::new(),
+            linear: None,
             quiet_until: Moment(0),
         };
         self.starts.insert(start.crawl, start.clone());

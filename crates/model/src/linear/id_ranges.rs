@@ -94,6 +94,12 @@ impl IdRanges {
         Self(clipped.filter(|(first, last)| first <= last).collect())
     }
 
+    /// Whether an id is in one of the ranges.
+    pub fn contains(&self, id: u64) -> bool {
+        let after = self.0.partition_point(|&(first, _)| first <= id);
+        after > 0 && self.0[after - 1].1 >= id
+    }
+
     /// The ranges in order, both ends inclusive.
     pub fn as_slice(&self) -> &[(u64, u64)] {
         &self.0
@@ -150,5 +156,7 @@ mod tests {
         let ranges = IdRanges::parse("1-5\n8\n10-12").unwrap();
         assert_eq!(ranges.between(4, 10).as_slice(), [(4, 5), (8, 8), (10, 10)]);
         assert!(ranges.between(6, 7).is_empty());
+        let inside: Vec<u64> = (0..14).filter(|id| ranges.contains(*id)).collect();
+        assert_eq!(inside, [1, 2, 3, 4, 5, 8, 10, 11, 12]);
     }
 }

@@ -69,28 +69,31 @@ pub enum Answer {
 /// Neighbouring ids of one state. The ends are positions of a [`Walk`](crate::Walk), both
 /// inclusive: for a walk of step 1 they are the ids themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Run {
+pub struct Run<S = IdState> {
     /// The lowest position.
     pub first: u64,
     /// The highest position.
     pub last: u64,
     /// What became of all of them.
-    pub state: IdState,
+    pub state: S,
 }
 
-impl Run {
+impl<S> Run<S> {
     /// Whether the two overlap or adjoin.
-    pub fn touches(self, other: Self) -> bool {
+    pub fn touches(&self, other: &Self) -> bool {
         self.first <= other.last.saturating_add(1) && other.first <= self.last.saturating_add(1)
     }
 }
 
 /// What becomes of runs when a new one is laid over them. `touching` are all old runs that overlap
 /// or adjoin the new one, in order; the answer takes their place, in order.
-pub fn overlay(touching: impl IntoIterator<Item = Run>, new: Run) -> [Option<Run>; 3] {
+pub fn overlay<S: Copy + PartialEq>(
+    touching: impl IntoIterator<Item = Run<S>>,
+    new: Run<S>,
+) -> [Option<Run<S>>; 3] {
     let (mut left, mut middle, mut right) = (None, new, None);
     for old in touching {
-        debug_assert!(old.touches(new));
+        debug_assert!(old.touches(&new));
         if old.state == new.state {
             middle.first = middle.first.min(old.first);
             middle.last = middle.last.max(old.last);

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{IdRanges, MissingRules, Template};
+use crate::{IdRanges, MissingRules, PageUrl, Template};
 
 /// Which way the ids are asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -249,6 +249,13 @@ impl Walk {
         position.saturating_mul(self.rules.step).saturating_add(self.rest)
     }
 
+    /// The id of a page, if the walk asks for it sooner or later.
+    pub fn id_of(&self, url: &PageUrl) -> Option<u64> {
+        let id = self.rules.template.id_of(url)?;
+        let position = self.position_of(id)?;
+        self.legs.iter().any(|leg| leg.positions.contains(position)).then_some(id)
+    }
+
     /// Whether positions of the two mean the same pages.
     pub fn has_positions_of(&self, other: &Self) -> bool {
         let of = |walk: &Self| (walk.rules.template.clone(), walk.rules.step, walk.rest);
@@ -412,6 +419,15 @@ mod tests {
         let start = WalkRules { start: Some(5), min: Some(1), max: Some(9), ..rules() };
         assert_eq!(ends(WalkRules { direction: Some(UP), ..start.clone() }), [(UP, 5, 9)]);
         assert_eq!(ends(WalkRules { direction: Some(DOWN), ..start }), [(DOWN, 5, 1)]);
+    }
+
+    #[test]
+    fn pages_between_the_bounds_belong_to_the_walk() {
+        let range = WalkRules { min: Some(10), max: Some(20), step: 5, ..rules() };
+        let walk = Walk::new(range).unwrap();
+        let ids = (0..30).filter_map(|id| walk.id_of(&walk.rules().template.url_of(id)));
+        assert_eq!(ids.collect::<Vec<_>>(), [10, 15, 20]);
+        assert_eq!(walk.id_of(&PageUrl::parse("https://b.org/10").unwrap()), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
+mod linear;
 mod pages;
 mod search;
 
@@ -13,6 +14,7 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
+pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 
@@ -48,7 +50,9 @@ impl Cli {
             let takes_values = argument.get_action().takes_values();
             if takes_values { argument.allow_negative_numbers(true) } else { argument }
         };
-        Self::command().mut_subcommand("crawl", |crawl| crawl.mut_args(take_negative))
+        Self::command()
+            .mut_subcommand("crawl", |crawl| crawl.mut_args(take_negative))
+            .mut_subcommand("linear", |linear| linear::shape(linear.mut_args(take_negative)))
     }
 }
 
@@ -142,10 +146,14 @@ pub enum Command {
         #[arg(value_name = "TEXT")]
         typed: String,
     },
+    /// Crawl numbered pages from a template with {id}
+    Linear(Box<LinearArgs>),
     /// List crawls
     Ls,
     /// Show one crawl: its counters, its errors, what it skipped
     Show(ShowArgs),
+    /// Show which ids of a linear crawl exist, failed, or are left
+    Coverage(CoverageArgs),
     /// Go on with a crawl that was paused, stopped, killed, or reached a limit
     Resume(ResumeArgs),
     /// Crawl the same again, and fetch only what changed since
@@ -239,6 +247,17 @@ pub struct ShowArgs {
     /// List what a recrawl found to be new, changed or gone
     #[arg(long, conflicts_with_all = ["errors", "skipped"])]
     pub changes: bool,
+}
+
+/// The arguments of `coverage`.
+#[derive(Args, Debug)]
+pub struct CoverageArgs {
+    /// The crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID", default_value = "last")]
+    pub crawl: String,
+    /// List the ids that failed, one run per line
+    #[arg(long)]
+    pub holes: bool,
 }
 
 /// The arguments of `resume`.

@@ -102,7 +102,7 @@ pub(super) fn random() -> Result<u128, Message> {
     Ok(u128::from_le_bytes(bytes))
 }
 
-fn dry_run(
+pub(super) fn dry_run(
     session: &Session,
     request: &CrawlRequest,
     settings: &Settings,
@@ -218,7 +218,7 @@ fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
 }
 
 /// A name must not look like one of the other ways to say which crawl is meant.
-fn check_name(name: Option<&str>) -> Result<(), Message> {
+pub(super) fn check_name(name: Option<&str>) -> Result<(), Message> {
     let Some(name) = name else { return Ok(()) };
     let is_alias = name.strip_prefix("crawl_").is_some_and(|number| number.parse::<u32>().is_ok());
     if name == "last" || name.is_empty() || name.starts_with("c_") || is_alias {
@@ -276,7 +276,7 @@ fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> 
 }
 
 /// Writes one line of a dry run: a name and its value.
-type Row<'a> = dyn FnMut(&str, &str) -> io::Result<()> + 'a;
+pub(super) type Row<'a> = dyn FnMut(&str, &str) -> io::Result<()> + 'a;
 
 fn show_scope(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
     let scope = &request.scope;
@@ -308,7 +308,7 @@ fn show_scope(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
     Ok(())
 }
 
-fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+pub(super) fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
     let limits = &request.limits;
     let all = [
         limits.pages_max.map(|pages| format!("{} pages", show_count(pages))),

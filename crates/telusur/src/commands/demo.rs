@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use telusur_engine::SystemClock;
-use telusur_model::{Clock, PageUrl};
+use telusur_model::{Clock, LinearSeeds, PageUrl, Resume, Seeds, Template, Walk, WalkRules};
 use telusur_store::NewCrawl;
 use telusur_testkit::serve_demo;
 
@@ -12,7 +12,7 @@ use super::{Outcome, Session};
 use crate::backend;
 use crate::crawl_request::CrawlRequest;
 use crate::message::{Code, Message};
-use crate::settings::{FailOn, Given, Key, Raw};
+use crate::settings::{FailOn, Given, Key, Raw, Settings};
 
 pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let refuse = |what: String| Message::new(Code::Storage, format!("serve the demo site: {what}"));
@@ -46,11 +46,40 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
         .map_err(|error| backend::store_message(&error))?;
     let job = RunJob { crawl: record.crawl.no, output: None, fail_on: FailOn::None };
     let code = run::run(session, &settings, open, &job, output)?;
+    let code = if code == 0 { items(session, &settings, &start, output)? } else { code };
     if !session.global.json && code == 0 {
         writeln!(output, "    Why       telusur explain {start}oddities")?;
         writeln!(output, "    Skipped   telusur show demo --skipped")?;
+        writeln!(output, "    Numbers   telusur coverage demo-items")?;
         writeln!(output, "    Yours     telusur crawl https://example.org")?;
     }
     runtime.block_on(site.stop());
     Ok(code)
+}
+
+/// The numbered pages of the site, as a linear crawl: it finds where they end by itself.
+fn items(
+    session: &Session,
+    settings: &Settings,
+    site: &PageUrl,
+    output: &mut dyn Write,
+) -> Outcome {
+    let refuse = |what: String| Message::new(Code::Template, what);
+    let template = Template::parse(&format!("{site}item/{{id}}"))
+        .map_err(|error| refuse(error.to_string()))?;
+    let rules = WalkRules { start: Some(30), min: Some(1), margin: 5, ..WalkRules::new(template) };
+    let walk = Walk::new(rules).map_err(|error| refuse(error.to_string()))?;
+    let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), Some("demo-items".into()));
+    request.sitemaps.discover = false;
+    request.keep_tracking = true;
+    request.seeds =
+        Seeds::Linear(LinearSeeds { walks: vec![walk], resume: Resume::All, follow: false });
+    let open = backend::open(backend::data_dir(settings))?;
+    let crawl = request.into_crawl(SystemClock::new().wall());
+    let record = open
+        .store
+        .create(NewCrawl { crawl, random: u128::from(std::process::id()) + 1 })
+        .map_err(|error| backend::store_message(&error))?;
+    let job = RunJob { crawl: record.crawl.no, output: None, fail_on: FailOn::None };
+    run::run(session, settings, open, &job, output)
 }

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask, Explanation};
-use telusur_model::{PageUrl, Reason, Via};
+use telusur_engine::desk::{Answer, Ask, Explanation, IdExplained};
+use telusur_model::{IdState, PageUrl, Reason, Via};
 use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
@@ -83,8 +83,13 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
     if let Some(sitemap) = &explanation.sitemap {
         row("sitemap", format!("{}; {}", found(sitemap), state(explanation, sitemap)))?;
     }
+    if let Some(id) = &explanation.id {
+        row("id", format!("{} of {}, {}", id.id, id.template, id_state(id)))?;
+    }
     let Some(known) = &explanation.known else {
-        row("state", "not known: no page of this crawl leads there".to_owned())?;
+        if explanation.id.is_none() {
+            row("state", "not known: no page of this crawl leads there".to_owned())?;
+        }
         return Ok(());
     };
     row("found", found(known))?;
@@ -127,6 +132,20 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
     Ok(())
 }
 
+fn id_state(id: &IdExplained) -> String {
+    let why = id.why.map(|why| format!(": {why} ({})", why.help())).unwrap_or_default();
+    match id.state {
+        Some(IdState::Content) => "exists and is stored".to_owned(),
+        Some(IdState::Missing) => "does not exist".to_owned(),
+        Some(IdState::Hole) => format!("failed, with no attempt left{why}"),
+        Some(IdState::Waiting { attempts }) => {
+            format!("failed {attempts} times and is asked again{why}")
+        }
+        None if id.is_within => "not asked yet".to_owned(),
+        None => "beyond the bounds of the crawl".to_owned(),
+    }
+}
+
 fn found(known: &UrlRecord) -> String {
     let how = match (known.via, &known.referrer) {
         (Via::Seed, _) => "named as a start URL".to_owned(),
@@ -135,6 +154,7 @@ fn found(known: &UrlRecord) -> String {
         (Via::Redirect, _) => "by a redirect".to_owned(),
         (Via::Sitemap, Some(file)) => format!("listed in {file}"),
         (Via::Sitemap, None) => "in a sitemap".to_owned(),
+        (Via::Linear, _) => "as an id of the template".to_owned(),
     };
     format!("{how}, {} links from the start, at {}", known.depth, known.found_at)
 }

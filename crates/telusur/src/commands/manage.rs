@@ -183,10 +183,11 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
         CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
     );
     if is_done && record.stats.queued == 0 {
-        return refuse(
-            format!("{no} is complete: nothing is left to fetch"),
-            "Start a new crawl: telusur crawl URL".to_owned(),
-        );
+        let hint = match record.crawl.seeds.linear() {
+            Some(_) => "To ask again for what failed, run the same telusur linear command again",
+            None => "Start a new crawl: telusur crawl URL",
+        };
+        return refuse(format!("{no} is complete: nothing is left to fetch"), hint.to_owned());
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod config;
+mod coverage;
 mod crawl;
 mod demo;
 mod detach;
@@ -10,6 +11,7 @@ mod explain;
 mod export;
 mod fetch;
 mod inspect;
+mod linear;
 mod manage;
 mod page;
 mod politeness;
@@ -164,6 +166,8 @@ impl Session {
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
             Command::Index(command) => search::index(self, &command, output),
+            Command::Linear(arguments) => linear::linear(self, &arguments, output),
+            Command::Coverage(arguments) => coverage::coverage(self, &arguments, output),
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),

@@ -88,6 +88,11 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
                 .hint(hint)
                 .into());
         }
+        CrawlState::Paused { why: PauseReason::Refused } => {
+            let what = "paused: robots.txt forbids id after id, or cannot be read";
+            let hint = format!("See why: telusur coverage {crawl}; go on: telusur resume {crawl}");
+            return Err(Message::new(Code::NoStart, what).hint(hint).into());
+        }
         CrawlState::Finished { why: FinishReason::NoStart } => {
             return Err(no_start(ended, crawl).into());
         }
@@ -109,7 +114,8 @@ fn fails(ended: &Ended, job: &RunJob<'_>) -> Result<Option<String>, Message> {
         FailOn::AnyError => (errors > 0).then(|| format!("{} URLs failed", show_count(errors))),
         FailOn::Ratio(limit) => {
             #[expect(clippy::cast_precision_loss, reason = "a share of two digits")]
-            let share = errors as f64 / (stats.pages + stats.failed).max(1) as f64;
+            let share =
+                errors as f64 / (stats.pages + stats.failed + stats.ids.holes).max(1) as f64;
             (share > limit).then(|| format!("{:.1} % of the URLs failed", share * 100.0))
         }
         FailOn::Seed => failed_seed(ended, job.crawl)?.map(|(url, why)| format!("{url}: {why}")),
@@ -117,6 +123,12 @@ fn fails(ended: &Ended, job: &RunJob<'_>) -> Result<Option<String>, Message> {
 }
 
 fn no_start(ended: &Ended, crawl: CrawlNo) -> Message {
+    if !ended.progress.walks.is_empty() {
+        let why = ended.progress.stats.failures.iter().max_by_key(|(_, count)| **count);
+        let why = why.map(|(why, _)| format!(": {why} ({})", why.help())).unwrap_or_default();
+        return Message::new(Code::NoStart, format!("no id gave an answer{why}"))
+            .hint(format!("Check the template, and see: telusur coverage {crawl}"));
+    }
     match failed_seed(ended, crawl) {
         Ok(Some((url, why))) => {
             Message::new(Code::NoStart, format!("cannot fetch {}: {}", shown(&url), shown(&why)))

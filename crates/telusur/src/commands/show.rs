@@ -34,7 +34,7 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     }
     let rows = crawls.iter().map(|crawl| {
         let stats = &crawl.record.stats;
-        let start = crawl.record.crawl.seeds.urls().first().map(ToString::to_string);
+        let start = crawl.record.crawl.seeds.texts().into_iter().next();
         [
             crawl.record.crawl.no.to_string(),
             crawl.record.crawl.name.clone().unwrap_or_default(),
@@ -171,9 +171,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     };
     row("state", format!("{}{why} since {}", state_word(crawl), record.state_since))?;
     row("created", record.crawl.created_at.rfc3339())?;
-    let seeds = record.crawl.seeds.urls();
+    let seeds = record.crawl.seeds.texts();
     for seed in seeds.iter().take(NAMED_MAX) {
-        row("start", seed.to_string())?;
+        row("start", seed.clone())?;
     }
     if seeds.len() > NAMED_MAX {
         row("", format!("and {} more", show_count((seeds.len() - NAMED_MAX) as u64)))?;
@@ -183,6 +183,17 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     }
     row("ran", show_duration_ms(stats.active_ms))?;
     row("pages", format!("{} ({} ok)", show_count(stats.pages), show_count(stats.ok)))?;
+    if record.crawl.seeds.linear().is_some() {
+        let ids = &stats.ids;
+        let counts = [
+            ("content", ids.content),
+            ("missing", ids.missing),
+            ("holes", ids.holes),
+            ("to retry", ids.waiting),
+        ];
+        let counts = counts.map(|(word, count)| format!("{word} {}", show_count(count)));
+        row("ids", counts.join(", "))?;
+    }
     row("queue", show_count(stats.queued))?;
     row("sitemaps", show_count(stats.sitemaps))?;
     row("redirected", show_count(stats.redirected))?;

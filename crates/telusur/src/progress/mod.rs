@@ -2,6 +2,7 @@
 //! are drawn over again; elsewhere a plain line is written now and then.
 
 mod picture;
+mod strip;
 
 use std::io::{self, Write};
 
@@ -11,6 +12,7 @@ use telusur_model::{Moment, Progress};
 use crate::terminal::Terminal;
 
 pub use picture::{Picture, plain_line};
+pub use strip::{count_parts, leg_text, legend, strip_line};
 
 /// Least time between two drawings: more than ten in a second only flicker.
 const REDRAW_MS: u64 = 100;

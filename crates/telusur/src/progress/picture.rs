@@ -4,6 +4,7 @@ use std::iter;
 
 use telusur_model::Progress;
 
+use super::strip::{count_parts, strip_line};
 use crate::message::shown;
 use crate::units::{show_count, show_duration_ms, show_size};
 
@@ -13,6 +14,8 @@ const TWO_LINES_COLUMNS_MIN: usize = 60;
 const BAR_COLUMNS: usize = 18;
 /// Sites named in the second line.
 const SITES_SHOWN_MAX: usize = 4;
+/// Walks of a linear crawl that are drawn.
+const WALKS_SHOWN_MAX: usize = 4;
 /// Statuses named in the second line.
 const STATUSES_SHOWN_MAX: usize = 6;
 
@@ -35,6 +38,9 @@ impl Picture<'_> {
             let spinner = spinner(self.ticks, is_unicode);
             let line = format!("{spinner} {}", plain_line(self.progress, self.pages_max));
             return vec![line.chars().take(columns).collect()];
+        }
+        if !self.progress.walks.is_empty() {
+            return self.walks(columns, is_unicode);
         }
         vec![self.numbers(columns, is_unicode), self.shares(columns, is_unicode)]
     }
@@ -61,6 +67,22 @@ impl Picture<'_> {
         fit(line, rest.into_iter().flatten(), "   ", columns)
     }
 
+    /// A linear crawl: the strip of each walk, and the counts of the first.
+    fn walks(&self, columns: usize, is_unicode: bool) -> Vec<String> {
+        let walks = &self.progress.walks;
+        let strips = walks.iter().take(WALKS_SHOWN_MAX);
+        let mut lines: Vec<String> =
+            strips.filter_map(|walk| strip_line(walk, columns, is_unicode)).collect();
+        let rate = format!("{:.1}/s", self.progress.pages_per_second);
+        let line = format!("  {} {rate}", spinner(self.ticks, is_unicode));
+        let parts = match walks.as_slice() {
+            [walk] => count_parts(walk, is_unicode),
+            _ => id_counts(self.progress),
+        };
+        lines.push(fit(line, parts.into_iter(), "   ", columns));
+        lines
+    }
+
     fn shares(&self, columns: usize, is_unicode: bool) -> String {
         if self.progress.suspects_network {
             let text = "    nobody answers: waiting for the network, nothing is lost";
@@ -82,6 +104,13 @@ impl Picture<'_> {
 pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
     let stats = &progress.stats;
     let limit = pages_max.map(|max| format!("/{max}")).unwrap_or_default();
+    if !progress.walks.is_empty() {
+        let ids = &stats.ids;
+        return format!(
+            "{}{limit} pages {:.1}/s missing={} holes={} waiting={}",
+            stats.pages, progress.pages_per_second, ids.missing, ids.holes, ids.waiting
+        );
+    }
     let waits = if progress.suspects_network { " (nobody answers: waiting)" } else { "" };
     format!(
         "{}{limit} pages {:.1}/s queue={} err={}{waits}",
@@ -90,6 +119,18 @@ pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
         stats.queued,
         stats.errors()
     )
+}
+
+/// The ids of all walks together.
+fn id_counts(progress: &Progress) -> Vec<String> {
+    let ids = &progress.stats.ids;
+    let counts = [
+        ("content", ids.content),
+        ("missing", ids.missing),
+        ("holes", ids.holes),
+        ("to retry", ids.waiting),
+    ];
+    counts.map(|(word, count)| format!("{word} {}", show_count(count))).into()
 }
 
 /// Adds as many parts to a line as fit.

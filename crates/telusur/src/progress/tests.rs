@@ -9,6 +9,7 @@ use super::*;
 fn progress() -> Progress {
     let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 1 };
     Progress {
+        walks: Vec::new(),
         suspects_network: false,
         crawl: CrawlNo(1),
         state: CrawlState::Running,

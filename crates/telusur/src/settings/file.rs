@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Key, Origin, REGISTRY, Raw, Resolved, Setting};
+use super::job::{JobMistake, JobProblem, read_job};
+use super::{JOB_KEYS, Job, Key, Origin, REGISTRY, Raw, Resolved, Setting};
 use crate::message::{Code, Message, shown};
 
 /// Largest configuration file. Every key with a long comment is 10 KiB.
@@ -19,6 +20,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 pub struct ConfigFile {
     /// Where it lies.
     pub path: PathBuf,
+    /// Its named jobs.
+    pub jobs: Vec<Job>,
     rows: Vec<(Key, Resolved)>,
 }
 
@@ -34,7 +37,8 @@ impl ConfigFile {
     /// Reads the text of a file.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Vec<Message>> {
         let text = text.trim_start_matches('\u{feff}');
-        let mut reader = Reader { path, text, rows: Vec::new(), mistakes: Vec::new() };
+        let mut reader =
+            Reader { path, text, rows: Vec::new(), jobs: Vec::new(), mistakes: Vec::new() };
         match DeTable::parse(text) {
             Ok(table) => reader.top(table.get_ref()),
             Err(error) => {
@@ -48,7 +52,7 @@ impl ConfigFile {
             }
         }
         if reader.mistakes.is_empty() {
-            return Ok(Self { path: path.to_owned(), rows: reader.rows });
+            return Ok(Self { path: path.to_owned(), jobs: reader.jobs, rows: reader.rows });
         }
         reader.mistakes.sort_by_key(|(line, _)| *line);
         Err(reader.mistakes.into_iter().map(|(_, message)| message).collect())
@@ -64,6 +68,7 @@ struct Reader<'a> {
     path: &'a Path,
     text: &'a str,
     rows: Vec<(Key, Resolved)>,
+    jobs: Vec<Job>,
     mistakes: Vec<(usize, Message)>,
 }
 
@@ -73,10 +78,56 @@ impl Reader<'_> {
             let is_section = REGISTRY.iter().any(|s| s.section == name.get_ref());
             let is_key = REGISTRY.iter().any(|s| s.section.is_empty() && s.name == name.get_ref());
             match value.get_ref() {
+                DeValue::Array(jobs) if name.get_ref() == "job" => {
+                    jobs.iter().for_each(|job| self.job(job));
+                }
                 DeValue::Table(section) if is_section => self.section(name.get_ref(), section),
                 DeValue::Table(_) if !is_key => self.unknown_section(name),
                 _ if is_section => self.not_a_section(name),
                 _ => self.entry("", name, value),
+            }
+        }
+    }
+
+    fn job(&mut self, table: &Spanned<DeValue<'_>>) {
+        let origin = |offset, key: &str| Origin::File {
+            path: self.path.to_owned(),
+            line: self.line_of(offset),
+            key: place_of_key("[job]", key),
+        };
+        match read_job(table, origin) {
+            Ok(job) => self.jobs.push(job),
+            Err(mistakes) => {
+                for mistake in mistakes {
+                    let line = self.line_of(mistake.offset);
+                    self.mistakes.push((line, self.job_message(line, &mistake)));
+                }
+            }
+        }
+    }
+
+    fn job_message(&self, line: usize, mistake: &JobMistake) -> Message {
+        let place = format!("{}: {}", self.place(line), place_of_key("[job]", &mistake.key));
+        match mistake.problem {
+            JobProblem::Unknown => {
+                let what = format!(
+                    "{}: unknown key {}",
+                    self.place(line),
+                    place_of_key("[job]", &mistake.key)
+                );
+                let known = ["name", "template", "schedule"].into_iter().chain(JOB_KEYS);
+                let hint = match nearest(&mistake.key, known.clone()) {
+                    Some(near) => format!("Did you mean \"{near}\"?"),
+                    None => format!("Its keys are {}", known.collect::<Vec<_>>().join(", ")),
+                };
+                Message::new(Code::UnknownKey, what).hint(hint)
+            }
+            JobProblem::Missing => Message::new(Code::ConfigValue, format!("{place} is missing"))
+                .hint("A job has a name and a template: template = \"https://a.org/{id}\""),
+            JobProblem::WrongType => {
+                Message::new(Code::ConfigValue, format!("{place} has the wrong type")).hint(
+                    "Write a number, a text in quotation marks, or rate = { asc = 1, desc = 2 }",
+                )
             }
         }
     }

@@ -7,6 +7,7 @@
 mod dot_env;
 mod environment;
 mod file;
+mod job;
 mod opening;
 mod origin;
 mod registry;
@@ -20,6 +21,7 @@ use std::path::Path;
 
 pub use environment::Environment;
 pub use file::{ConfigFile, read_small_file};
+pub use job::{JOB_KEYS, Job, JobValue};
 pub use opening::{Opening, address_of};
 pub use origin::Origin;
 pub use registry::{Key, REGISTRY, Setting, ShortName};

@@ -8,6 +8,7 @@ mod crawl;
 mod explain;
 mod guard;
 mod inspect;
+mod linear;
 mod pages;
 mod run;
 mod streams;

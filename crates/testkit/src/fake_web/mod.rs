@@ -21,7 +21,8 @@ use crate::random::Dice;
 pub use self::shape::PageAt;
 pub use self::spec::{DelayRange, FakeWebSpec, FaultShares, PageCounts, SpecError};
 
-/// A web that is a pure function of its spec. Page `n` of a host lives at `/p/n`.
+/// A web that is a pure function of its spec. Page `n` of a host lives at `/p/n`, and at `/item/n`
+/// unless that is a gap.
 #[derive(Clone, Debug)]
 pub struct FakeWeb {
     spec: FakeWebSpec,
@@ -142,8 +143,12 @@ impl FakeWeb {
         if faults.error_once == 0.0 && faults.reset_once == 0.0 {
             return None;
         }
-        let page = page_number(path.strip_prefix("/p/")?)?;
-        if page >= self.pages_of(host) {
+        let (page, is_item) = match path.strip_prefix(ITEM_ADDRESS) {
+            Some(number) => (page_number(number)?, true),
+            None => (page_number(path.strip_prefix("/p/")?)?, false),
+        };
+        let is_gap = is_item && self.is_gap(PageAt { host, page });
+        if page >= self.pages_of(host) || is_gap {
             return None;
         }
         let mut dice = Dice::of(&[self.spec.seed, PASSING_FAULT, host as u64, page]);
@@ -165,6 +170,9 @@ impl FakeWeb {
             return FakeAnswer::not_found();
         }
         let at = PageAt { host, page };
+        if path.starts_with(ITEM_ADDRESS) && self.is_gap(at) {
+            return FakeAnswer::not_found();
+        }
         if path.starts_with(OLD_ADDRESS) {
             return FakeAnswer::redirect(301, format!("/p/{page}"));
         }
@@ -207,6 +215,12 @@ impl FakeWeb {
         push_number(text, at.page);
     }
 
+    /// Whether the page is missing among the numbered ones.
+    fn is_gap(&self, at: PageAt) -> bool {
+        let share = self.spec.faults.gaps;
+        share > 0.0 && self.page_dice(GAP, at).chance(share)
+    }
+
     /// Whether the page is linked by its old address.
     fn has_moved(&self, at: PageAt) -> bool {
         let share = self.spec.faults.redirects;
@@ -224,16 +238,21 @@ const DELAY: u64 = 4;
 const MOVED: u64 = 5;
 const PASSING_FAULT: u64 = 6;
 const LASTING_FAULT: u64 = 7;
+const GAP: u64 = 8;
 
 /// Where pages were before they moved to `/p/`.
 const OLD_ADDRESS: &str = "/old/";
 
+/// Where the same pages lie once more, with gaps and without links to them, for crawls along a number.
+const ITEM_ADDRESS: &str = "/item/";
+
 /// Enough for `/p/` and six digits; longer ones only cost a reallocation.
 const HREF_BYTES_USUAL: usize = 12;
 
-/// The page that a path stands for, at its present or its old address.
+/// The page that a path stands for, at any of its addresses.
 fn page_number_in(path: &str) -> Option<u64> {
-    page_number(path.strip_prefix("/p/").or_else(|| path.strip_prefix(OLD_ADDRESS))?)
+    let prefixes = ["/p/", OLD_ADDRESS, ITEM_ADDRESS];
+    page_number(prefixes.into_iter().find_map(|prefix| path.strip_prefix(prefix))?)
 }
 
 /// A number in its one usual spelling: `007` and `+7` would be second addresses of page 7.

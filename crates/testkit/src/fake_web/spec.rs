@@ -100,6 +100,8 @@ pub struct FaultShares {
     pub dead_links: f64,
     /// Pages that are linked by an old address, which redirects.
     pub redirects: f64,
+    /// Pages that do not exist among the numbered ones.
+    pub gaps: f64,
 }
 
 /// Why a text is not a [`FakeWebSpec`].
@@ -126,6 +128,7 @@ impl FakeWebSpec {
             self.faults.reset_always,
             self.faults.dead_links,
             self.faults.redirects,
+            self.faults.gaps,
         ];
         let delays = self.host_delays_ms.values().chain([&self.delay_ms]);
         let impossible = if self.hosts == 0 || self.hosts > HOSTS_MAX {
@@ -162,6 +165,7 @@ impl FakeWebSpec {
             "reset-always" => self.faults.reset_always = number(value)?,
             "dead-links" => self.faults.dead_links = number(value)?,
             "redirects" => self.faults.redirects = number(value)?,
+            "gaps" => self.faults.gaps = number(value)?,
             _ => return Err(SpecError::UnknownName(name.to_owned())),
         }
         Ok(())
@@ -197,7 +201,7 @@ impl fmt::Display for FakeWebSpec {
         let faults = &self.faults;
         write!(f, ",error-once={},reset-once={}", faults.error_once, faults.reset_once)?;
         write!(f, ",reset-always={},dead-links={}", faults.reset_always, faults.dead_links)?;
-        write!(f, ",redirects={}", faults.redirects)
+        write!(f, ",redirects={},gaps={}", faults.redirects, faults.gaps)
     }
 }
 
@@ -273,6 +277,7 @@ mod tests {
                 reset_always: 0.3,
                 dead_links: 0.4,
                 redirects: 0.5,
+                gaps: 0.6,
             },
         };
         assert_eq!(spec.to_string().parse::<FakeWebSpec>().unwrap(), spec);

@@ -184,3 +184,13 @@ fn hosts_are_found_by_their_names() {
         }
     }
 }
+
+#[test]
+fn numbered_pages_have_gaps_and_an_end() {
+    let web = FakeWeb::new("hosts=1,pages=200,bytes=0,gaps=0.25".parse().unwrap()).unwrap();
+    let status = |number: u64| web.answer(0, &format!("/item/{number}")).status;
+    let there = (0..200).filter(|number| status(*number) == 200).count();
+    assert!((130..170).contains(&there), "{there} of 200 exist");
+    assert_eq!((200..300).filter(|number| status(*number) == 200).count(), 0);
+    assert_eq!(web.answer(0, "/p/199").status, 200, "pages themselves have no gaps");
+}

@@ -1,19 +1,20 @@
 //! What each rule of a linear crawl means, by the smallest example that shows it.
 
 use telusur_model::{
-    Answer, Direction, Host, IdRanges, IdState, Moment, Rates, Resume, Walk, WalkRules,
+    Answer, Direction, IdRanges, IdState, LegState, Moment, Rates, Resume, StripCell, Walk,
+    WalkRules,
 };
 
 use super::play::{FAILED, Manners, Play, drawn, range, reported, rules, walk};
-use crate::linear::{Cell, LegState, Linear, LinearNext, Opening, WalkState};
+use crate::linear::{Linear, LinearNext, Opening, WalkState};
 
 fn strip(state: &WalkState, cells_max: usize) -> String {
-    let cell = |cell: &Cell| match cell {
-        Cell::Content => 'x',
-        Cell::Missing => '.',
-        Cell::Hole => '!',
-        Cell::Waiting => '?',
-        Cell::Unknown => ' ',
+    let cell = |cell: &StripCell| match cell {
+        StripCell::Content => 'x',
+        StripCell::Missing => '.',
+        StripCell::Hole => '!',
+        StripCell::Waiting => '?',
+        StripCell::Unknown => ' ',
     };
     state.strip(cells_max).map_or_else(String::new, |strip| strip.cells.iter().map(cell).collect())
 }
@@ -358,14 +359,14 @@ fn each_direction_has_its_own_margin() {
 fn a_host_that_must_wait_does_not_block_another() {
     let other = WalkRules { min: Some(1), max: Some(9), ..rules("b.org") };
     let mut linear = Linear::new(vec![opened(range(1, 9)), opened(other)]);
-    let mut asks = |is_ready: fn(&Host) -> bool, count: usize| -> Vec<(usize, u64)> {
+    let mut asks = |is_ready: fn(usize) -> bool, count: usize| -> Vec<(usize, u64)> {
         let asks = (0..count).map(|_| match linear.next(Moment(0), is_ready) {
             LinearNext::Ask { walk, id, .. } => (walk, id),
             other => panic!("{other:?}"),
         });
         asks.collect()
     };
-    assert_eq!(asks(|host| host.as_str() == "b.org", 3), [(1, 1), (1, 2), (1, 3)]);
+    assert_eq!(asks(|walk| walk == 1, 3), [(1, 1), (1, 2), (1, 3)]);
     assert_eq!(asks(|_| true, 4), [(0, 1), (1, 4), (0, 2), (1, 5)]);
     assert_eq!(linear.next(Moment(0), |_| false), LinearNext::Wait(None));
 }
@@ -532,4 +533,18 @@ fn the_strip_of_a_huge_range() {
     ];
     let state = Opening::resume(Resume::All).open(all, runs, Moment(0)).state;
     assert_eq!(strip(&state, 8), "xxxx????");
+}
+
+#[test]
+fn no_more_ids_are_under_way_than_a_margin_may_waste() {
+    let asked = |margin: u64| {
+        let rules = WalkRules { margin, ..range(1, 1000) };
+        let mut linear = Linear::new(vec![opened(rules)]);
+        let mut asked = 0;
+        while asked < 100 && matches!(linear.next(Moment(0), |_| true), LinearNext::Ask { .. }) {
+            asked += 1;
+        }
+        asked
+    };
+    assert_eq!([0, 3, 20].map(asked), [100, 8, 20]);
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{Answer, Direction, IdRanges, IdState, Rates, Resume, Retry, Walk, WalkRules};
+use telusur_model::{
+    Answer, Direction, IdRanges, IdState, LegState, Rates, Resume, Retry, Walk, WalkRules,
+};
 
 use super::play::{Dice, FAILED, Manners, Play, mix, reported, rules, walk};
-use crate::linear::{LegState, Opening, WalkState};
+use crate::linear::{Opening, WalkState};
 
 /// The sequential crawl of one direction. Returns what it found, and where it stopped.
 fn sequential(

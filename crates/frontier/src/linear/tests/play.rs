@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{Answer, Host, IdState, Moment, Resume, Retry, Run, Template, Walk, WalkRules};
+use telusur_model::{Answer, IdState, Moment, Resume, Retry, Run, Template, Walk, WalkRules};
 
 use crate::linear::{Linear, LinearNext, Opening, WalkState};
 
@@ -124,7 +124,8 @@ impl<'a> Play<'a> {
             self.kill();
         }
         let (walks, in_flight, per_host) = (&self.walks, &self.in_flight, self.manners.per_host);
-        let is_ready = |host: &Host| {
+        let is_ready = |walk: usize| {
+            let host = walks[walk].rules().template.host();
             let busy = in_flight
                 .iter()
                 .filter(|(asked, _)| walks[asked.walk].rules().template.host() == host);

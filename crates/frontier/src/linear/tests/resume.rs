@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{Answer, Direction, IdState, Moment, Resume, Run, Walk, WalkRules};
+use telusur_model::{Answer, Direction, IdState, LegState, Moment, Resume, Run, Walk, WalkRules};
 
 use super::play::{Manners, Play, Web, drawn, range, reported, walk};
-use crate::linear::{LegState, Linear, LinearNext, Opening, ResumeNote};
+use crate::linear::{Linear, LinearNext, Opening, ResumeNote};
 
 type Kept = BTreeMap<u64, IdState>;
 

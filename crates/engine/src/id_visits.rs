@@ -1,0 +1,135 @@
+//! Visits to ids of linear crawls, where they differ from others: they have no row in a queue, a
+//! redirect does not end them, and what became of them is kept as a run.
+
+use std::sync::atomic::Ordering;
+
+use telusur_frontier::{Linear, Opening};
+use telusur_model::{
+    Answer, Crawl, FetchOutcome, IdState, MissingError, MissingPages, Moment, PageUrl, Reason,
+    Retry, Timestamp, Visit, Walk,
+};
+use telusur_store::{How, IdEnding, KeptRun, KeptState};
+
+use crate::context::CrawlContext;
+use crate::crawl_task::CrawlTask;
+use crate::parse_stage::redirect_fault;
+
+/// A walk of a running crawl, with its rules compiled.
+pub(crate) struct WalkContext {
+    pub(crate) walk: Walk,
+    pub(crate) missing: MissingPages,
+}
+
+impl WalkContext {
+    /// The walks of a crawl.
+    pub(crate) fn all(crawl: &Crawl) -> Result<Vec<Self>, MissingError> {
+        let walks = crawl.seeds.walks().iter();
+        walks
+            .map(|walk| {
+                let missing = MissingPages::new(&walk.rules().missing)?;
+                Ok(Self { walk: walk.clone(), missing })
+            })
+            .collect()
+    }
+}
+
+/// The walks of a crawl, as far as they have come. `runs`: what the store keeps of each.
+pub(crate) fn open_walks(crawl: &Crawl, runs: Vec<Vec<KeptRun>>, now: Moment) -> Option<Linear> {
+    let seeds = crawl.seeds.linear()?;
+    // Whatever is to be asked again was written down when the run was accepted.
+    let opening = Opening::recover(seeds.resume);
+    let mut runs = runs.into_iter();
+    let states = seeds.walks.iter().map(|walk| {
+        let runs = runs.next().unwrap_or_default();
+        opening.open(walk.clone(), runs.iter().map(plain_run), now).state
+    });
+    Some(Linear::new(states.collect()))
+}
+
+/// A run without the reasons.
+pub(crate) fn plain_run(run: &KeptRun) -> telusur_model::Run {
+    telusur_model::Run { first: run.first, last: run.last, state: run.state.state }
+}
+
+impl CrawlContext {
+    /// Fills in what the frontier does not know of a visit to an id. Redirects lead to the same page
+    /// at another address, so it goes by the address of its id.
+    pub(crate) fn identify(&self, visit: &mut Visit, now: Timestamp) {
+        if visit.place.id().is_some() {
+            visit.key = self.keyer.key(&visit.first_url());
+            visit.found_at = now;
+        }
+    }
+
+    /// What is kept of an id that answered so; `None` if the visit is to no id.
+    pub(crate) fn id_ending(
+        &self,
+        visit: &Visit,
+        answer: Answer,
+        why: Option<Reason>,
+    ) -> Option<IdEnding> {
+        let (walk, id) = visit.place.id()?;
+        let rules = &self.walks.get(usize::try_from(walk).ok()?)?.walk;
+        let state = IdState::after(answer, visit.attempt, rules.rules().attempts);
+        let why = why.filter(|_| matches!(answer, Answer::Failed(_)));
+        let kept = KeptState { state, why };
+        Some(IdEnding { walk, position: rules.position_of(id)?, kept })
+    }
+
+    /// What is kept of an id that was not asked for: a hole if a rule forbids it, and another
+    /// attempt if that may change.
+    pub(crate) fn id_refused(&self, visit: &Visit, how: &How) -> Option<IdEnding> {
+        let (answer, why) = match how {
+            How::Later { reason, .. } => (Answer::Failed(Retry::NotCounted), *reason),
+            How::Skipped { reason, .. } | How::Failed { reason, .. } => {
+                (Answer::Failed(Retry::Never), *reason)
+            }
+            _ => return None,
+        };
+        self.id_ending(visit, answer, Some(why))
+    }
+}
+
+/// What becomes of an id that was redirected.
+pub(crate) enum Hop {
+    /// It is asked for at the other address.
+    Followed,
+    /// This is its end.
+    Ended(FetchOutcome),
+}
+
+impl CrawlTask {
+    /// Follows the redirect of an id: nothing is known of the id until its last hop has answered.
+    pub(crate) fn hop(&mut self, visit: &Visit, context: &CrawlContext, end: FetchOutcome) -> Hop {
+        let walk = visit.place.id().and_then(|(walk, _)| usize::try_from(walk).ok());
+        let walk = walk.and_then(|walk| context.walks.get(walk));
+        let (Some(walk), FetchOutcome::Redirected { to, .. }) = (walk, &end) else {
+            return Hop::Ended(end);
+        };
+        if walk.missing.judge(&end, "").is_some() {
+            return Hop::Ended(end);
+        }
+        if let Some((why, detail)) = redirect_fault(visit, context, to) {
+            return Hop::Ended(FetchOutcome::Failed { why, detail, retry: Retry::Never });
+        }
+        self.leave_pipeline(visit);
+        let mut next = Visit { url: to.clone(), ..visit.clone() };
+        next.redirects.push(visit.url.to_string());
+        self.frontier.redirected_id(&visit.url.host(), next);
+        Hop::Followed
+    }
+
+    /// A visit is not on its way to the store any more; it will be handed out anew.
+    fn leave_pipeline(&mut self, visit: &Visit) {
+        self.pipeline_visits -= 1;
+        self.under_way.fetch_sub(1, Ordering::AcqRel);
+        if let Some(running) = self.crawls.get_mut(&visit.crawl) {
+            running.outstanding -= 1;
+        }
+    }
+}
+
+/// Whether a link leads to an id of a walk, which will come there by itself.
+pub(crate) fn is_of_walk(walks: &[WalkContext], url: &PageUrl) -> bool {
+    walks.iter().any(|walk| walk.walk.id_of(url).is_some())
+}

@@ -1,0 +1,167 @@
+//! [`Ids`]: the linear part of a crawl, as the rest of the frontier sees it: which hosts have ids to
+//! ask, and when. Which id is asked is decided in `linear`; whether its host may be asked, elsewhere.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use telusur_model::{
+    CrawlNo, Door, IdState, Moment, PageUrl, Purpose, QueuePlace, Timestamp, UrlKey, Via, Visit,
+};
+
+use crate::host::HostId;
+use crate::linear::{Linear, LinearNext, WalkState};
+use crate::rules::{Leave, RobotsWatch};
+
+/// Visits by which ids and links of one crawl may be ahead of each other when both can be asked. One
+/// that had nothing to ask for a while does not make up for all of it.
+const LEAD_MAX: i8 = 8;
+
+/// The walks of a crawl, and the hosts that they ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Ids {
+    linear: Linear,
+    /// By walk.
+    gateways: Vec<Gateway>,
+    walks_of: BTreeMap<HostId, Vec<usize>>,
+    /// Hosts that may be asked for an id now.
+    pub(crate) ready: BTreeSet<HostId>,
+    /// Visits to ids less visits to links, as far as that counts.
+    lead: i8,
+}
+
+/// Where a walk asks.
+#[derive(Clone, Debug)]
+struct Gateway {
+    host: HostId,
+    door: Door,
+    /// Any of its pages: they all have one origin.
+    url: PageUrl,
+}
+
+/// An id to ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ask {
+    pub(crate) host: HostId,
+    walk: usize,
+    id: u64,
+    attempt: u8,
+}
+
+impl Ids {
+    /// `host_of`: the number of a walk's host.
+    pub(crate) fn new(linear: Linear, mut host_of: impl FnMut(&WalkState) -> HostId) -> Self {
+        let mut walks_of: BTreeMap<HostId, Vec<usize>> = BTreeMap::new();
+        let mut gateways = Vec::with_capacity(linear.walks().len());
+        for (walk, state) in linear.walks().iter().enumerate() {
+            let (host, url) = (host_of(state), state.walk().rules().template.url_of(0));
+            walks_of.entry(host).or_default().push(walk);
+            gateways.push(Gateway { host, door: Door::of(&url), url });
+        }
+        Self { linear, gateways, walks_of, ready: BTreeSet::new(), lead: 0 }
+    }
+
+    pub(crate) fn linear(&self) -> &Linear {
+        &self.linear
+    }
+
+    // ---- what a host has to ask ----
+
+    /// A page of the walk that is looked at first among those of a host that can ask. `robots`: what
+    /// is known of its rules, if they are obeyed.
+    pub(crate) fn first(
+        &self,
+        host: HostId,
+        robots: Option<&RobotsWatch>,
+        now: Moment,
+    ) -> Option<&PageUrl> {
+        let walks = self.walks(host).filter(|&walk| self.state(walk).can_ask(now));
+        // Rules that nobody has asked for are asked for first: walks of other origins go on while
+        // they are being read.
+        let first = walks.min_by_key(|&walk| {
+            match robots.map(|robots| robots.leave(self.gateways[walk].door, now)) {
+                Some(Leave::Unasked) => 0,
+                Some(Leave::Given) | None => 1,
+                Some(Leave::Awaited { .. }) => 2,
+            }
+        });
+        first.map(|walk| &self.gateways[walk].url)
+    }
+
+    /// When time alone brings an id of a host.
+    pub(crate) fn next_due(&self, host: HostId) -> Option<Moment> {
+        self.walks(host).filter_map(|walk| self.state(walk).retry_at()).min()
+    }
+
+    /// Whether any walk of a host is not finished.
+    pub(crate) fn is_busy(&self, host: HostId) -> bool {
+        self.walks(host).any(|walk| !self.state(walk).is_finished())
+    }
+
+    fn walks(&self, host: HostId) -> impl Iterator<Item = usize> {
+        self.walks_of.get(&host).into_iter().flatten().copied()
+    }
+
+    fn state(&self, walk: usize) -> &WalkState {
+        &self.linear.walks()[walk]
+    }
+
+    // ---- turns ----
+
+    /// Whether ids go before links, where both can be asked.
+    pub(crate) fn go_first(&self) -> bool {
+        self.lead <= 0
+    }
+
+    /// A link was visited.
+    pub(crate) fn link_had_turn(&mut self) {
+        self.lead = (self.lead - 1).max(-LEAD_MAX);
+    }
+
+    /// The id whose turn it is, among the hosts that are ready. `may_pass`: whether an origin may
+    /// really be asked.
+    pub(crate) fn next(
+        &mut self,
+        now: Moment,
+        may_pass: impl Fn(HostId, Door) -> bool,
+    ) -> Option<Ask> {
+        let (gateways, ready) = (&self.gateways, &self.ready);
+        let next = self.linear.next(now, |walk| {
+            let Gateway { host, door, .. } = gateways[walk];
+            ready.contains(&host) && may_pass(host, door)
+        });
+        let LinearNext::Ask { walk, id, attempt } = next else { return None };
+        self.lead = (self.lead + 1).min(LEAD_MAX);
+        Some(Ask { host: self.gateways[walk].host, walk, id, attempt })
+    }
+
+    /// The visit that asks. Its key and the time are for the engine to fill in.
+    pub(crate) fn visit(&self, crawl: CrawlNo, ask: Ask) -> Visit {
+        let walk = u32::try_from(ask.walk).expect("walks are given one by one");
+        Visit {
+            crawl,
+            purpose: Purpose::Page,
+            url: self.state(ask.walk).walk().rules().template.url_of(ask.id),
+            key: UrlKey(0),
+            place: QueuePlace::of_id(walk, ask.id),
+            depth: 0,
+            hops_outside: 0,
+            via: Via::Linear,
+            found_at: Timestamp(0),
+            referrer: None,
+            redirects: Vec::new(),
+            lastmod: None,
+            attempt: ask.attempt,
+        }
+    }
+
+    /// The store has kept what became of an id. Returns the host of its walk.
+    pub(crate) fn became(
+        &mut self,
+        walk: u32,
+        id: u64,
+        state: IdState,
+        now: Moment,
+    ) -> Option<HostId> {
+        let walk = usize::try_from(walk).ok()?;
+        self.linear.became(walk, id, state, now).then(|| self.gateways[walk].host)
+    }
+}
