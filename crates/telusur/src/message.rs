@@ -131,10 +131,10 @@ codes! {
     /// A template is a URL with `{id}` where the number stands, in the path or in the query:
     /// 'https://example.org/item/{id}'. `{id:08}` writes eight digits. Quotes keep the shell from
     /// touching braces.
-    Template = "E0130", exit::USAGE, "a template cannot be used";
+    Template = "E0134", exit::USAGE, "a template cannot be used";
     /// Bounds are inclusive, the lower one first. A walk whose end is not known needs a margin: the
     /// number of missing ids in a row after which it stops.
-    Walk = "E0131", exit::USAGE, "the ids cannot be walked";
+    Walk = "E0135", exit::USAGE, "the ids cannot be walked";
     /// A list holds an id, or a range such as 10-20, on each line; # begins a comment.
     IdList = "E0132", exit::USAGE, "a list of ids cannot be used";
     /// A job is written in a configuration file: `[[job]]` with `name` and `template`, and the flags of
