@@ -362,10 +362,9 @@ impl<'a> StepWriter<'a> {
         stats.ok -= u64::from(page.is_ok());
         stats.bytes -= page.bytes;
         stats.wire_bytes -= page.wire_bytes;
-        for counter in [stats.statuses.get_mut(&page.status), stats.depths.get_mut(&page.depth)] {
-            if let Some(count) = counter {
-                *count -= 1;
-            }
+        let counters = [stats.statuses.get_mut(&page.status), stats.depths.get_mut(&page.depth)];
+        for count in counters.into_iter().flatten() {
+            *count -= 1;
         }
         Ok(())
     }

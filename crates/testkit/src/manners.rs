@@ -203,7 +203,9 @@ impl TryingWeb {
         let sitemap = "Sitemap: /sitemap.xml\n";
         if path == "/robots.txt" {
             return Some(match host % 4 {
-                0 if host % 8 == 0 => FakeAnswer::redirect(302, format!("http://{next}/rules")),
+                0 if host.is_multiple_of(8) => {
+                    FakeAnswer::redirect(302, format!("http://{next}/rules"))
+                }
                 0 => FakeAnswer::not_found(),
                 1 => rules(format!("User-agent: *\nCrawl-delay: 1\n{sitemap}")),
                 2 => FakeAnswer::redirect(302, format!("http://{next}/rules")),
