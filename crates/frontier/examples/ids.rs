@@ -94,7 +94,7 @@ fn run(frontier: &mut Frontier, visits: u64) {
 fn end(frontier: &mut Frontier, visit: Visit, now: Moment, goes_on: bool) {
     let host = visit.url.host();
     let id = visit.place.id();
-    let exists = id.is_none_or(|(_, id)| mix(id) % 100 == 0);
+    let exists = id.is_none_or(|(_, id)| mix(id).is_multiple_of(100));
     let page = RawPage {
         url: visit.url.clone(),
         status: if exists { 200 } else { 404 },
