@@ -342,6 +342,8 @@ fn sitemaps_of(
     Some(Found {
         crawl: context.crawl.no,
         on: file.to_string(),
+        depth: 0,
+        hops_outside: 0,
         at,
         discoveries,
         scope: Arc::clone(&context.scope),

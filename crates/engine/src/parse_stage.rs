@@ -293,7 +293,7 @@ struct Found {
 }
 
 /// The links of a page. `page_nofollow`: it asks that none of them is followed.
-fn discoveries(
+pub(crate) fn discoveries(
     context: &CrawlContext,
     page_nofollow: bool,
     parsed: &mut ParsedPage,
@@ -429,7 +429,7 @@ fn not_found_look(fetched: &Fetched) -> Option<NotFoundLook> {
 }
 
 /// The robots metas of a page, each with the agent that it is for.
-fn metas(parsed: &ParsedPage) -> impl Iterator<Item = (&str, &str)> {
+pub(crate) fn metas(parsed: &ParsedPage) -> impl Iterator<Item = (&str, &str)> {
     parsed.robots.iter().map(|content| ("robots", content.as_str()))
 }
 

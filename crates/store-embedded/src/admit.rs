@@ -204,8 +204,8 @@ impl Trail {
         Self {
             crawl: found.crawl,
             at: found.at,
-            depth: 0,
-            hops_outside: 0,
+            depth: found.depth,
+            hops_outside: found.hops_outside,
             url: found.on.clone(),
             referrer: None,
             redirects: Vec::new(),

@@ -77,6 +77,7 @@ impl<'a> StepWriter<'a> {
             self.follow(found.discoveries, &trail, &found.scope);
         }
         self.import(step.imports)?;
+        self.reread(step.reread)?;
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
@@ -353,6 +354,24 @@ impl<'a> StepWriter<'a> {
         Ok(())
     }
 
+    /// Replaces the records of pages, as far as they are still there. A new place tells whoever
+    /// follows the pages in their order, as the index does.
+    fn reread(&mut self, records: Vec<PageRecord>) -> Result<(), StoreError> {
+        let store = self.store;
+        for record in records {
+            let crawl = record.crawl;
+            if self.memory.crawl(crawl, &store.keyspaces)?.is_none() {
+                continue;
+            }
+            let Some(known) = store.page_record(crawl, record.seq)? else { continue };
+            self.batch.remove(&store.keyspaces.pages, rows::page_key(crawl, known.seq));
+            let seq = self.next_seq();
+            self.put_page(&PageRecord { seq, body: known.body, parsed: known.parsed, ..record });
+            self.touched_crawls.insert(crawl);
+        }
+        Ok(())
+    }
+
     /// Takes a page out that is about to be replaced.
     fn drop_page(&mut self, crawl: CrawlNo, seq: u64) -> Result<(), StoreError> {
         let Some(page) = self.store.page_record(crawl, seq)? else { return Ok(()) };
@@ -385,13 +404,14 @@ impl<'a> StepWriter<'a> {
         if let Some(change) = record.change {
             *stats.changes.entry(change).or_default() += 1;
         }
-        let keyspaces = &self.store.keyspaces;
-        self.batch.insert(
-            &keyspaces.urls,
-            rows::url_key(record.crawl, record.key),
-            encode(&UrlRow::Page { seq }),
-        );
-        self.batch.insert(&keyspaces.pages, rows::page_key(record.crawl, seq), encode(&record));
+        self.put_page(&record);
+    }
+
+    fn put_page(&mut self, record: &PageRecord) {
+        let PageRecord { seq, crawl, key, .. } = *record;
+        self.put_url(crawl, key, &UrlRow::Page { seq });
+        let pages = &self.store.keyspaces.pages;
+        self.batch.insert(pages, rows::page_key(crawl, seq), encode(record));
     }
 
     fn retry(&mut self, mut visit: Visit, due: Timestamp, counted: bool, reason: Reason) {

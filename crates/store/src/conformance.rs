@@ -29,7 +29,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 19] = [
+    let checks: [Promise; 20] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -49,6 +49,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
+        ("a page that was read again keeps its body and gets a new place", rereads_pages),
     ];
     for (promise, check) in checks {
         println!("store: {promise}");
@@ -267,6 +268,8 @@ fn reads_sitemaps(bench: &dyn Bench) {
     let found = Found {
         crawl: crawl.no,
         on: "http://a.test/robots.txt".into(),
+        depth: 0,
+        hops_outside: 0,
         at: Timestamp(1_500),
         discoveries: vec![sitemap.clone(), sitemap],
         scope: Arc::clone(&scope),
@@ -300,6 +303,43 @@ fn reads_sitemaps(bench: &dyn Bench) {
     assert_eq!(listed.referrer.as_deref(), Some(file.as_str()));
     let read = store.sitemap(crawl.no, &file).unwrap().unwrap();
     assert!(matches!(read.state, UrlState::Sitemap { entries: 1, .. }));
+    assert_verified(&*store);
+}
+
+fn rereads_pages(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let crawl = &record.crawl;
+    let seed = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, seed, 200, &[])).unwrap();
+    let page = store.pages_after(crawl.no, 0, 10).unwrap().remove(0);
+    let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
+    let target = url("http://a.test/overlooked");
+    let found = Found {
+        crawl: crawl.no,
+        on: page.url.to_string(),
+        depth: 3,
+        hops_outside: 0,
+        at: Timestamp(3_000),
+        discoveries: vec![Discovery::page(target.clone(), keyer.key(&target), Via::Link)],
+        scope: Arc::new(Scope::of(crawl).unwrap()),
+    };
+    let better = PageRecord { title: Some("Better".into()), body: None, ..page.clone() };
+    let reread = vec![better.clone(), PageRecord { seq: page.seq + 1_000, ..better }];
+    let committed =
+        store.commit(Step { found: vec![found], reread, ..Default::default() }).unwrap();
+    assert_eq!(committed.queued[0].visit.depth, 4);
+    assert_eq!(committed.queued[0].visit.referrer.as_deref(), Some("http://a.test/"));
+    let stats = &committed.stats[0].1;
+    assert_eq!((stats.pages, stats.queued, stats.discovered), (1, 1, 2));
+    drop(store);
+    let store = bench.open();
+    let pages = store.pages_after(crawl.no, 0, 10).unwrap();
+    assert_eq!(pages.len(), 1, "a page that is not there is not made up");
+    assert!(pages[0].seq > page.seq);
+    assert_eq!((pages[0].title.as_deref(), pages[0].body), (Some("Better"), page.body));
+    let known = store.url(crawl.no, &page.url).unwrap().unwrap();
+    assert!(matches!(known.state, UrlState::Page { seq } if seq == pages[0].seq));
     assert_verified(&*store);
 }
 

@@ -18,12 +18,15 @@ pub struct Step {
     pub active_ms: Vec<(CrawlNo, u64)>,
     /// Delays that were learned for hosts; `None` is the crawl's own.
     pub host_delays: Vec<(CrawlNo, Host, Option<u64>)>,
-    /// What no visit of the crawl found: the sitemaps that robots.txt names.
+    /// What no visit of the crawl found: the sitemaps that robots.txt names, links in pages read again.
     pub found: Vec<Found>,
     /// What was learned about origins.
     pub origins: Vec<OriginRow>,
     /// Documents that nobody crawled. One whose key is known as a page replaces that page.
     pub imports: Vec<PageToStore>,
+    /// Stored pages that were read again: what is recorded of them is replaced, and they get a new
+    /// place in the order of pages. Their bodies stay where they are.
+    pub reread: Vec<PageRecord>,
     /// Requests that belong to no URL of a crawl: those for robots.txt.
     pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
     /// What is to be known of ids although no visit brought it: holes that are asked again.
@@ -39,18 +42,23 @@ impl Step {
             && self.found.is_empty()
             && self.origins.is_empty()
             && self.imports.is_empty()
+            && self.reread.is_empty()
             && self.errand_requests.is_empty()
             && self.runs.is_empty()
     }
 }
 
-/// Links that were found in a file that is no page of the crawl.
+/// Links that no visit of the crawl found: in a file that is no page, or in a page read again.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The crawl that takes them in.
     pub crawl: CrawlNo,
     /// Where they were found.
     pub on: String,
+    /// How many links away from a start URL that is.
+    pub depth: u16,
+    /// How many links beyond the scope that is.
+    pub hops_outside: u8,
     /// When.
     pub at: Timestamp,
     /// The links.

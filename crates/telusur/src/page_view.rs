@@ -13,10 +13,9 @@ use crate::message::{printable_lines, shown};
 use crate::units::{show_count, show_size};
 
 /// What is printed of a page.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageForm {
     /// What is in it, in a screenful.
-    #[default]
     Overview,
     /// The main content as Markdown.
     Markdown,
@@ -102,6 +101,13 @@ impl<A: Serialize> PageView<'_, A> {
             PageForm::Headers => self.write_headers(output),
             PageForm::Html => self.write_body(output),
         }
+    }
+
+    /// Why nothing is printed although nothing went wrong.
+    pub fn silence(&self, form: PageForm) -> Option<&'static str> {
+        let is_text = matches!(form, PageForm::Markdown | PageForm::Text);
+        (is_text && self.content.charset.is_empty())
+            .then_some("this is not read as text; --as html prints it as it came")
     }
 
     fn write_json(&self, output: &mut dyn Write) -> io::Result<()> {

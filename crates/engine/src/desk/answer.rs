@@ -10,7 +10,9 @@ use telusur_model::{
 };
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
-use super::{Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, search};
+use super::{
+    Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, reparse, search,
+};
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::linear_run::StoredWalk;
@@ -99,6 +101,14 @@ impl Desk {
                 let ways = self.index()?.suggest(typed, *max);
                 let ways = ways.map_err(|error| RequestError::BadArgument(error.to_string()))?;
                 ways.into_iter().all(|way| emit(Answer::Suggestion(way)));
+            }
+            Ask::Reparse { crawl } => {
+                let crawl = self.find(crawl)?.crawl;
+                if self.is_live(crawl.no) {
+                    let what = format!("{} is running; stop it first", crawl.no);
+                    return Err(RequestError::WrongState(what));
+                }
+                reparse::reparse(self.store.as_ref(), crawl, (self.wall)(), emit)?;
             }
             Ask::Verify => {
                 emit(Answer::Verified(self.verify()?));

@@ -9,6 +9,7 @@ mod content;
 mod explain;
 mod export;
 mod politeness;
+mod reparse;
 mod search;
 mod socket;
 
@@ -21,6 +22,7 @@ pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
+pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
 pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
 pub use self::socket::{SocketGuard, ask, serve};
 
@@ -99,6 +101,11 @@ pub enum Ask {
         /// How many, at most.
         max: usize,
     },
+    /// Every stored body of a crawl is read again by the present extractor.
+    Reparse {
+        /// Which crawl.
+        crawl: String,
+    },
     /// Checks the store.
     Verify,
     /// A crawl waits.
@@ -158,6 +165,10 @@ pub enum Answer {
     Content(Box<FoundContent>),
     /// A stored page.
     Page(Box<StoredPage>),
+    /// A page that reads differently now.
+    Reread(Box<RereadPage>),
+    /// What came of reading a crawl again.
+    RereadTotal(RereadTotal),
     /// A page whose stored bytes cannot be read.
     Damaged {
         /// Its URL.

@@ -10,6 +10,7 @@ mod endings;
 mod hostile;
 mod linear;
 mod manners;
+mod reparse;
 mod robots;
 mod searching;
 mod sitemaps;

@@ -181,6 +181,8 @@ pub enum Command {
     Fetch(Box<FetchArgs>),
     /// Show a stored page and everything that is in it
     Page(PageArgs),
+    /// Read the stored pages of a crawl again with this version, and say what changed; fetches nothing
+    Reparse(CrawlId),
     /// Why a URL was crawled or not; also what an error code or a reason means
     Explain(ExplainArgs),
     /// What was asked of a host, when, at what gaps, by which rules: something to show a webmaster

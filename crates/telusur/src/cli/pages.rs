@@ -1,5 +1,4 @@
-//! The arguments of the commands that look at pages: `fetch`, `page`, `inspect page`, `export` and
-//! `reparse`.
+//! The arguments of the commands that look at pages: `fetch`, `page`, `inspect page` and `export`.
 
 use std::path::PathBuf;
 
@@ -12,7 +11,7 @@ use crate::page_view::PageForm;
 use crate::settings::{Given, Key, Raw};
 
 /// The arguments of `fetch`.
-#[derive(Args, Clone, Debug, Default)]
+#[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
         telusur fetch https://example.com/article > article.md\n  \
         telusur fetch https://example.com --as links\n  \

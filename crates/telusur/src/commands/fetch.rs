@@ -125,5 +125,8 @@ fn show(
     if page.truncated {
         session.talk.warning("the page was cut at --max-body");
     }
+    if let Some(why) = view.silence(arguments.form) {
+        session.talk.warning(why);
+    }
     view.write(arguments.form, session.global.json, output)
 }

@@ -15,6 +15,7 @@ mod linear;
 mod manage;
 mod page;
 mod politeness;
+mod reparse;
 mod run;
 mod search;
 mod show;
@@ -186,6 +187,7 @@ impl Session {
             Command::Export(arguments) => export::export(self, &arguments, output),
             Command::Fetch(arguments) => fetch::fetch(self, &arguments, output),
             Command::Page(arguments) => page::page(self, &arguments, output),
+            Command::Reparse(CrawlId { crawl }) => reparse::reparse(self, crawl, output),
             Command::Politeness { host } => politeness::politeness(self, &host, output),
             Command::Verify => verify::verify(self, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),

@@ -95,5 +95,8 @@ fn show(
         body: &page.body_bytes().unwrap_or_default(),
         content: &content,
     };
+    if let Some(why) = view.silence(form) {
+        session.talk.warning(why);
+    }
     view.write(form, session.global.json, output)
 }

@@ -153,6 +153,11 @@ fn fetch_says_what_went_wrong() {
     let seen = fetch(&place, &site.server.url("/"), &["--as", "html"]);
     assert_eq!((seen.code, seen.stdout.as_str()), (3, "<p>Gone."));
     assert!(seen.stderr.contains("answered 410"), "{seen:?}");
+    let pdf = answer("200 OK", "content-type: application/pdf\r\n", "%PDF-1.7");
+    let site = Site::new(&[no_robots(), pdf]);
+    let seen = fetch(&place, &site.server.url("/"), &[]);
+    assert_eq!((seen.code, seen.stdout.as_str()), (0, ""));
+    assert!(seen.stderr.starts_with("warning: this is not read as text"), "{seen:?}");
     place.run(&["fetch", "http://a.org/", "--as", "nonsense"]).error(2);
 }
 
@@ -299,4 +304,19 @@ fn files_are_inspected_one_by_one() {
     }
     assert_eq!((&lines[1]["id"], &lines[1]["visible_text"]), (&2.into(), &"Halo dunia".into()));
     assert!(lines[2]["error"].as_str().unwrap().contains("cannot read c.html"));
+}
+
+#[test]
+fn stored_pages_are_read_again() {
+    let (place, site, _) = crawled(PAGE, &[]);
+    let asked = site.asked().len();
+    let seen = place.run(&["reparse", "bread"]);
+    assert_eq!(seen.result(), "1 pages read again, 0 changed, 0 new URLs queued\n");
+    let seen = place.run(&["reparse", "bread", "--json"]);
+    assert_eq!(seen.result(), "{\"pages\":1,\"changed\":0,\"not_kept\":0,\"queued\":0}\n");
+    assert_eq!(site.asked().len(), asked, "nobody is asked");
+    place.run(&["reparse", "none"]).error(2);
+    let (place, _site, _) = crawled(PAGE, &["--keep", "text"]);
+    let seen = place.run(&["reparse", "last"]);
+    assert!(seen.result().ends_with("1 pages have no stored body\n"), "{seen:?}");
 }

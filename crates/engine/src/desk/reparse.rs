@@ -1,0 +1,169 @@
+//! Reads the stored bodies of a crawl again, without asking anybody: what the present extractor finds
+//! in them replaces what was recorded, and links that were overlooked are queued.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use telusur_fetch::robots::directives;
+use telusur_model::{Crawl, CrawlNo, PageRecord, Seeds, Timestamp};
+use telusur_parse::ParseLimits;
+use telusur_store::{Found, Step, Store, StoreError};
+
+use super::Answer;
+use super::answer::Emit;
+use crate::context::CrawlContext;
+use crate::error::RequestError;
+use crate::parse_stage::{discoveries, metas};
+use crate::stored_page::stored_answer;
+
+/// Pages in one step. Each may bring ten thousand links.
+const BATCH: usize = 64;
+
+/// A page that reads differently now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RereadPage {
+    /// Its URL.
+    pub url: String,
+    /// What is different.
+    pub changes: Vec<RereadChange>,
+}
+
+/// One thing that is recorded of a page and reads differently now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RereadChange {
+    /// `title`, `links` or `asks`.
+    pub what: String,
+    /// What was recorded.
+    pub before: String,
+    /// What is recorded from now on.
+    pub now: String,
+}
+
+/// What came of reading a crawl again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RereadTotal {
+    /// Pages that were read.
+    pub pages: u64,
+    /// Pages that read differently now.
+    pub changed: u64,
+    /// Pages whose body was not kept.
+    pub not_kept: u64,
+    /// URLs that were not known, or not to be followed, and wait to be fetched now.
+    pub queued: u64,
+}
+
+/// Reads a crawl again. No process may be working on it.
+pub(super) fn reparse(
+    store: &dyn Store,
+    crawl: Crawl,
+    at: Timestamp,
+    emit: Emit<'_>,
+) -> Result<(), RequestError> {
+    let no = crawl.no;
+    let context = CrawlContext::new(crawl, store.key_seed())?;
+    let mut total = RereadTotal::default();
+    // Pages that changed get a new place behind all others, and are not read a second time.
+    let last_seq = last_seq(store, no)?;
+    let mut seq = 0;
+    loop {
+        let mut pages = store.pages_after(no, seq, BATCH)?;
+        pages.retain(|page| page.seq <= last_seq);
+        let Some(last) = pages.last() else { break };
+        seq = last.seq;
+        let mut step = Step::default();
+        for page in pages {
+            let line = match reread(store, &context, page.clone(), at, &mut step) {
+                Ok(Some(changes)) => {
+                    total.pages += 1;
+                    total.changed += u64::from(!changes.is_empty());
+                    let reread = RereadPage { url: page.url.to_string(), changes };
+                    (!reread.changes.is_empty()).then(|| Answer::Reread(Box::new(reread)))
+                }
+                Ok(None) => {
+                    total.not_kept += 1;
+                    None
+                }
+                // One damaged page costs one page.
+                Err(StoreError::Damaged(what)) => {
+                    Some(Answer::Damaged { url: page.url.to_string(), what })
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if !line.is_none_or(&mut *emit) {
+                return Ok(());
+            }
+        }
+        if !step.is_empty() {
+            total.queued += store.commit(step)?.queued.len() as u64;
+        }
+    }
+    emit(Answer::RereadTotal(total));
+    Ok(())
+}
+
+/// Reads one page again and adds what is new to a step. Gives what changed; `None` if its body was
+/// not kept.
+fn reread(
+    store: &dyn Store,
+    context: &CrawlContext,
+    page: PageRecord,
+    at: Timestamp,
+    step: &mut Step,
+) -> Result<Option<Vec<RereadChange>>, StoreError> {
+    let Some(raw) = stored_answer(store, &page)? else { return Ok(None) };
+    let mut parsed = telusur_parse::parse(&raw, &ParseLimits::default());
+    let now = PageRecord {
+        title: parsed.title.clone(),
+        link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),
+        directives: directives(&raw, metas(&parsed), &context.product_token),
+        ..page.clone()
+    };
+    // Only a crawl that follows links takes new ones in, and not from error pages.
+    if now.is_ok() && matches!(context.crawl.seeds, Seeds::Links(_)) {
+        // How many hops led out of the scope to this page is not recorded: it may have been all.
+        let is_outside = context.scope.is_outside(&page.url);
+        let hops_outside = if is_outside { context.crawl.scope.extra_hops } else { 0 };
+        step.found.push(Found {
+            crawl: page.crawl,
+            on: page.url.to_string(),
+            depth: page.depth,
+            hops_outside,
+            at,
+            discoveries: discoveries(context, now.directives.nofollow, &mut parsed),
+            scope: Arc::clone(&context.scope),
+        });
+    }
+    let changes = changes(&page, &now);
+    if !changes.is_empty() {
+        step.reread.push(now);
+    }
+    Ok(Some(changes))
+}
+
+fn changes(before: &PageRecord, now: &PageRecord) -> Vec<RereadChange> {
+    let title = |page: &PageRecord| page.title.clone().unwrap_or_default();
+    let links = |page: &PageRecord| page.link_count.to_string();
+    let asks = |page: &PageRecord| page.directives.said.clone();
+    let all = [
+        ("title", title(before), title(now)),
+        ("links", links(before), links(now)),
+        ("asks", asks(before), asks(now)),
+    ];
+    all.into_iter()
+        .filter(|(_, before, now)| before != now)
+        .map(|(what, before, now)| RereadChange { what: what.to_owned(), before, now })
+        .collect()
+}
+
+/// The place of a crawl's last page, or 0: found by halving, because pages are many.
+fn last_seq(store: &dyn Store, crawl: CrawlNo) -> Result<u64, StoreError> {
+    let (mut at_least, mut at_most) = (0, u64::MAX);
+    while at_least < at_most {
+        let middle = at_least + (at_most - at_least) / 2;
+        match store.pages_after(crawl, middle, 1)?.first() {
+            Some(page) => at_least = page.seq,
+            None => at_most = middle,
+        }
+    }
+    Ok(at_least)
+}

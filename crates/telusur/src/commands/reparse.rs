@@ -1,0 +1,68 @@
+//! `telusur reparse`: what the present extractor makes of pages that are stored already.
+
+use std::io::{self, Write};
+
+use telusur_engine::desk::{Answer, Ask, RereadPage, RereadTotal};
+
+use super::{Outcome, Session};
+use crate::json::write_json_line;
+use crate::message::{Code, Message, shown};
+use crate::units::show_count;
+
+pub(super) fn reparse(session: &Session, crawl: String, output: &mut dyn Write) -> Outcome {
+    let mut total = RereadTotal::default();
+    let mut damaged = 0;
+    let mut written = Ok(());
+    session.ask(&Ask::Reparse { crawl: crawl.clone() }, &mut |answer| {
+        match answer {
+            Answer::Reread(page) if session.global.json => {
+                written = write_json_line(output, &page);
+            }
+            Answer::Reread(page) => written = write_page(output, &page),
+            Answer::RereadTotal(sum) => total = sum,
+            Answer::Damaged { url, what } => {
+                damaged += 1;
+                session.talk.warning(&format!("{}: {}", shown(&url), shown(&what)));
+            }
+            _ => {}
+        }
+        written.is_ok()
+    })?;
+    written?;
+    if session.global.json {
+        write_json_line(output, &total)?;
+    } else {
+        write_total(output, &total)?;
+    }
+    if total.queued > 0 {
+        session.talk.note(&format!("to fetch what is new: telusur resume {}", shown(&crawl)));
+    }
+    if damaged > 0 {
+        let what = format!("{damaged} pages cannot be read and stay as they are");
+        return Err(Message::new(Code::DamagedData, what).hint("See: telusur verify").into());
+    }
+    Ok(0)
+}
+
+fn write_page(output: &mut dyn Write, page: &RereadPage) -> io::Result<()> {
+    writeln!(output, "{}", shown(&page.url))?;
+    for change in &page.changes {
+        let (before, now) = (shown(&change.before), shown(&change.now));
+        writeln!(output, "  {:<7}{before:?} -> {now:?}", change.what)?;
+    }
+    Ok(())
+}
+
+fn write_total(output: &mut dyn Write, total: &RereadTotal) -> io::Result<()> {
+    writeln!(
+        output,
+        "{} pages read again, {} changed, {} new URLs queued",
+        show_count(total.pages),
+        show_count(total.changed),
+        show_count(total.queued)
+    )?;
+    if total.not_kept > 0 {
+        writeln!(output, "{} pages have no stored body", show_count(total.not_kept))?;
+    }
+    Ok(())
+}
