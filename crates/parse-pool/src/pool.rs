@@ -1,0 +1,269 @@
+//! [`ParserPool`]: lends jailed children to the threads that parse, and replaces the dead.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use telusur_model::{PageUrl, RawPage};
+
+use crate::frames::{Answer, FRAME_BYTES_MAX};
+use crate::jail::JailReport;
+use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
+use crate::nursery::{Nursery, Parentage};
+use crate::parser::{ParseOutcome, Parser, PoolError, panicked};
+
+/// Children that a page may kill before it is given up.
+const TRIES: usize = 2;
+/// Where parent and child meet, in the data directory.
+const SOCKET_NAME: &str = "parser.sock";
+/// Deaths without a page read in between, beyond one for each child, after which the pool gives up.
+const FRUITLESS_MAX: u32 = 10;
+/// Longest pause between two starts that lead nowhere.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How a pool is run.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// The data directory: children meet their parent at a socket in it.
+    pub directory: PathBuf,
+    /// How many children; at least one.
+    pub children: usize,
+    /// What is run as a child.
+    pub program: ChildProgram,
+    /// What a page may cost.
+    pub limits: ChildLimits,
+    /// Pause before a start that follows fruitless ones; doubled each time.
+    pub pause_first: Duration,
+}
+
+impl PoolSettings {
+    /// As many children of this very program, with the usual limits.
+    pub fn new(directory: impl Into<PathBuf>, children: usize) -> io::Result<Self> {
+        Ok(Self {
+            directory: directory.into(),
+            children,
+            program: ChildProgram::this_program()?,
+            limits: ChildLimits::default(),
+            pause_first: Duration::from_millis(50),
+        })
+    }
+}
+
+/// Parses in jailed children. A child that dies costs at most a second parse of its page; a page
+/// that kills two of them is [`Failed`](ParseOutcome::Failed).
+///
+/// As many threads as there are children parse at once; further ones wait.
+#[derive(Debug)]
+pub struct ParserPool {
+    places: Mutex<Places>,
+    place_freed: Condvar,
+    nursery: Nursery,
+    jail: JailReport,
+    /// Children that died since a page was last read, without having been killed by one.
+    fruitless: AtomicU32,
+    children: usize,
+    pause_first: Duration,
+}
+
+/// The places for children that are not lent out. Guarded by a lock that is held for a push or a
+/// pop only.
+#[derive(Debug)]
+struct Places {
+    /// The one that worked last is lent first: its memory is warm.
+    resting: Vec<ParserChild>,
+    /// Places of children that are gone.
+    vacant: usize,
+}
+
+impl ParserPool {
+    /// Starts all children and has one of them read a page. Fails if any of this does.
+    pub fn start(settings: PoolSettings) -> Result<Self, PoolError> {
+        let PoolSettings { directory, children, program, limits, pause_first } = settings;
+        let children = children.max(1);
+        let socket = directory.join(SOCKET_NAME);
+        let start = |why| PoolError::Start { why };
+        let nursery = Nursery::open(Parentage { program, limits, socket })
+            .map_err(|error| start(error.to_string()))?;
+        let (first, jail) = nursery.child().map_err(start)?;
+        let mut resting = vec![first];
+        while resting.len() < children {
+            resting.push(nursery.child().map_err(start)?.0);
+        }
+        match resting[0].parse(&harmless_page()) {
+            Ok(Answer::Parsed(_)) => {}
+            Ok(other) => return Err(start(format!("a harmless page gave {other:?}"))),
+            Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
+        }
+        Ok(Self {
+            places: Mutex::new(Places { resting, vacant: 0 }),
+            place_freed: Condvar::new(),
+            nursery,
+            jail,
+            fruitless: AtomicU32::new(0),
+            children,
+            pause_first,
+        })
+    }
+
+    /// The walls around the children. Worth a line in the log when it is not whole.
+    pub fn jail(&self) -> &JailReport {
+        &self.jail
+    }
+
+    /// The processes of the children that have no page at the moment.
+    pub fn resting_pids(&self) -> Vec<u32> {
+        self.places().resting.iter().map(ParserChild::pid).collect()
+    }
+
+    /// Has a page parsed by a child that was alive when it got the page. The inner error says how
+    /// the child died of it.
+    fn attempt(&self, page: &RawPage) -> Result<Result<Answer, String>, PoolError> {
+        loop {
+            match self.lend()?.parse(page) {
+                Ok(answer) => {
+                    self.fruitless.store(0, Ordering::Relaxed);
+                    return Ok(Ok(answer));
+                }
+                Err(Death::OnPage { why }) => {
+                    tracing::warn!(url = %page.url, why, "parser child lost");
+                    return Ok(Err(why));
+                }
+                // Killed from outside while it had nothing to do: not the page's fault.
+                Err(Death::Idle { why }) => self.note_fruitless(why)?,
+            }
+        }
+    }
+
+    /// After a page has killed all its tries: was it the page? A child that cannot read a harmless
+    /// page either says that it was not, and that pages must not be blamed for it.
+    fn check_health(&self) -> Result<(), PoolError> {
+        loop {
+            match self.attempt(&harmless_page())? {
+                Ok(_) => return Ok(()),
+                Err(why) => self.note_fruitless(why)?,
+            }
+        }
+    }
+
+    /// Borrows a child, waiting for one if all are lent out, and starting one if one is missing.
+    fn lend(&self) -> Result<Loan<'_>, PoolError> {
+        let mut places = self.places();
+        loop {
+            if let Some(child) = places.resting.pop() {
+                return Ok(Loan { pool: self, child: Some(child) });
+            }
+            if places.vacant > 0 {
+                places.vacant -= 1;
+                break;
+            }
+            places = self.place_freed.wait(places).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(places);
+        // From here on the place is given back by the loan, whatever happens.
+        let mut loan = Loan { pool: self, child: None };
+        loop {
+            std::thread::sleep(self.pause());
+            match self.nursery.child() {
+                Ok((child, _)) => {
+                    loan.child = Some(child);
+                    return Ok(loan);
+                }
+                Err(why) => self.note_fruitless(why)?,
+            }
+        }
+    }
+
+    fn note_fruitless(&self, why: String) -> Result<(), PoolError> {
+        let times = self.fruitless.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::warn!(times, why, "parser child lost without having read a page");
+        if times > self.fruitless_free() + FRUITLESS_MAX {
+            return Err(PoolError::ChildrenDie { times, why });
+        }
+        Ok(())
+    }
+
+    /// Somebody may kill all children at once, and they are replaced at once.
+    fn fruitless_free(&self) -> u32 {
+        u32::try_from(self.children).unwrap_or(u32::MAX / 2)
+    }
+
+    /// How long to wait before the next start: not at all, unless starts lead nowhere.
+    fn pause(&self) -> Duration {
+        let fruitless = self.fruitless.load(Ordering::Relaxed);
+        match fruitless.saturating_sub(self.fruitless_free()) {
+            0 => Duration::ZERO,
+            beyond => self.pause_first.saturating_mul(1 << (beyond - 1).min(16)).min(PAUSE_MAX),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parser for ParserPool {
+    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
+        let mut why = String::new();
+        for _ in 0..TRIES {
+            match self.attempt(page)? {
+                Ok(answer) => return Ok(outcome(answer)),
+                Err(death) => why = death,
+            }
+        }
+        self.check_health()?;
+        Ok(ParseOutcome::Failed { why })
+    }
+}
+
+/// A child that is lent out, or the place of one that is to be started.
+struct Loan<'a> {
+    pool: &'a ParserPool,
+    child: Option<ParserChild>,
+}
+
+impl Loan<'_> {
+    fn parse(&mut self, page: &RawPage) -> Result<Answer, Death> {
+        let child = self.child.as_mut().expect("a loan is handed out with its child");
+        let answer = child.parse(page);
+        if answer.is_err() || child.is_worn() {
+            self.child = None;
+        }
+        answer
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let mut places = self.pool.places();
+        match self.child.take() {
+            Some(child) => places.resting.push(child),
+            None => places.vacant += 1,
+        }
+        drop(places);
+        self.pool.place_freed.notify_one();
+    }
+}
+
+fn outcome(answer: Answer) -> ParseOutcome {
+    match answer {
+        Answer::Parsed(parsed) => ParseOutcome::Parsed(parsed),
+        Answer::Panicked(text) => ParseOutcome::Failed { why: panicked(&plain(&text)) },
+        Answer::TooLarge => ParseOutcome::Failed {
+            why: format!("the page or what is in it is larger than {FRAME_BYTES_MAX} bytes"),
+        },
+    }
+}
+
+/// A page that no parser can stumble over.
+fn harmless_page() -> RawPage {
+    RawPage {
+        url: PageUrl::parse("http://harmless.invalid/").expect("a plain URL"),
+        status: 200,
+        headers: vec![("content-type".to_owned(), "text/html; charset=utf-8".to_owned())],
+        body: bytes::Bytes::from_static(b"<!doctype html><title>Hello</title><p>Harmless."),
+        truncated: false,
+        wire_bytes: 0,
+    }
+}
