@@ -4,22 +4,28 @@
 //! to, then locks itself in and says hello.
 
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::ParseLimits;
 
-use crate::frames::{self, Answer, Frame, FrameError, Hello};
+use crate::frames::{self, Answer, FrameError, Hello};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
 use crate::socket;
 
 /// The hidden command of the program that makes it a child.
 pub const CHILD_COMMAND: &str = "parse-child";
+
+/// How long answers are held back so that a batch of small pages wakes the parent once. A page that
+/// takes longer goes out at once: the parent must see which page it is that takes so long.
+const HOLD_MAX: Duration = Duration::from_millis(2);
 
 /// Runs as a child if the command line of this process asks for it; `None` if it does not. A
 /// program calls this before anything else.
@@ -68,7 +74,7 @@ fn run(
 }
 
 fn serve(
-    stream: &mut std::os::unix::net::UnixStream,
+    stream: &mut UnixStream,
     mut parse: impl FnMut(&RawPage) -> ParsedPage,
 ) -> Result<(), FrameError> {
     /// The words of the last panic. The default hook would write them to standard error, which
@@ -78,19 +84,29 @@ fn serve(
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
     }));
     loop {
-        let page = match Frame::read(stream) {
-            Ok(frame) => frame.into_page()?,
+        let batch = match frames::read_batch(stream) {
+            Ok(batch) => batch,
             Err(FrameError::Ended) => return Ok(()),
             Err(error) => return Err(error),
         };
-        // Parsing is pure: whatever it had half done is dropped with the panic.
-        let answer = match catch_unwind(AssertUnwindSafe(|| parse(&page))) {
-            Ok(parsed) => Answer::Parsed(Box::new(parsed)),
-            Err(_) => {
-                let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
-                Answer::Panicked(std::mem::take(&mut *text))
+        let mut outbox = Vec::new();
+        let mut sent_at = Instant::now();
+        for page in &batch {
+            // Parsing is pure: whatever it had half done is dropped with the panic.
+            let answer = match catch_unwind(AssertUnwindSafe(|| parse(page))) {
+                Ok(parsed) => Answer::Parsed(Box::new(parsed)),
+                Err(_) => {
+                    let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
+                    Answer::Panicked(std::mem::take(&mut *text))
+                }
+            };
+            frames::append_answer(&mut outbox, &answer)?;
+            if sent_at.elapsed() > HOLD_MAX {
+                stream.write_all(&outbox)?;
+                outbox.clear();
+                sent_at = Instant::now();
             }
-        };
-        frames::send_answer(stream, &answer)?;
+        }
+        stream.write_all(&outbox)?;
     }
 }

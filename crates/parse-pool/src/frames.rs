@@ -2,9 +2,9 @@
 //!
 //! A frame is its kind (one byte), the lengths of its head and of its body (four bytes each, little
 //! endian), the head (postcard) and the body (raw bytes: a page's body is never re-encoded). The
-//! child speaks first, a [`Hello`]; from then on each page gets one answer. Nothing here trusts the
-//! other side: a frame that is too large, unknown or malformed is an error, and memory is taken only
-//! for bytes that have arrived.
+//! child speaks first, a [`Hello`]; from then on pages come in batches, and each page gets one
+//! answer, in order. Nothing here trusts the other side: a frame that is too large, unknown or
+//! malformed is an error, and memory is taken only for bytes that have arrived.
 
 use std::io::{self, IoSlice, Read, Write};
 
@@ -94,6 +94,7 @@ impl Kind {
 /// order, which is all that postcard writes.
 #[derive(Serialize)]
 struct PageHeadRef<'a> {
+    behind: u32,
     url: &'a PageUrl,
     status: u16,
     headers: &'a [(String, String)],
@@ -103,6 +104,7 @@ struct PageHeadRef<'a> {
 
 #[derive(Deserialize)]
 struct PageHead {
+    behind: u32,
     url: PageUrl,
     status: u16,
     headers: Vec<(String, String)>,
@@ -141,10 +143,11 @@ impl Frame {
         Ok(Self { kind, head, body })
     }
 
-    /// The page that is to be parsed.
-    pub fn into_page(self) -> Result<RawPage, FrameError> {
-        let PageHead { url, status, headers, truncated, wire_bytes } = self.decode(Kind::Page)?;
-        Ok(RawPage { url, status, headers, body: self.body, truncated, wire_bytes })
+    /// A page that is to be parsed, and how many of its batch are behind it.
+    pub fn into_page(self) -> Result<(RawPage, u32), FrameError> {
+        let head: PageHead = self.decode(Kind::Page)?;
+        let PageHead { behind, url, status, headers, truncated, wire_bytes } = head;
+        Ok((RawPage { url, status, headers, body: self.body, truncated, wire_bytes }, behind))
     }
 
     /// The greeting, of this version.
@@ -179,64 +182,102 @@ impl Frame {
     }
 }
 
-/// Sends the greeting.
-pub fn send_hello(sink: &mut impl Write, hello: &Hello) -> Result<(), FrameError> {
-    send(sink, &encoded(Kind::Hello, hello, 0)?, &[])
-}
-
-/// Sends a page. Its body goes out from where it is.
-pub fn send_page(sink: &mut impl Write, page: &RawPage) -> Result<(), FrameError> {
-    let RawPage { url, status, headers, body, truncated, wire_bytes } = page;
-    let head = PageHeadRef {
-        url,
-        status: *status,
-        headers,
-        truncated: *truncated,
-        wire_bytes: *wire_bytes,
-    };
-    send(sink, &encoded(Kind::Page, &head, body.len())?, body)
-}
-
-/// Sends what became of a page. Something that does not fit in a frame is sent as
-/// [`Answer::TooLarge`].
-pub fn send_answer(sink: &mut impl Write, answer: &Answer) -> Result<(), FrameError> {
-    let frame = match answer {
-        Answer::Parsed(parsed) => encoded(Kind::Parsed, parsed, 0),
-        Answer::Panicked(text) => encoded(Kind::Panicked, text, 0),
-        Answer::TooLarge => encoded(Kind::AnswerTooLarge, &(), 0),
-    };
-    match frame {
-        Err(FrameError::TooLarge { .. }) => send_answer(sink, &Answer::TooLarge),
-        frame => send(sink, &frame?, &[]),
+/// Reads all pages of a batch.
+pub fn read_batch(source: &mut impl Read) -> Result<Vec<RawPage>, FrameError> {
+    let mut pages = Vec::new();
+    loop {
+        let (page, behind) = Frame::read(source)?.into_page()?;
+        pages.push(page);
+        if behind == 0 {
+            return Ok(pages);
+        }
     }
 }
 
-/// Header and head of a frame, ready to be sent in front of a body of this size.
-fn encoded(kind: Kind, head: &impl Serialize, body_bytes: usize) -> Result<Vec<u8>, FrameError> {
-    let room = vec![0; HEADER_BYTES];
-    let mut frame = postcard::to_extend(head, room)
+/// Sends the greeting.
+pub fn send_hello(sink: &mut impl Write, hello: &Hello) -> Result<(), FrameError> {
+    let mut frame = Vec::new();
+    append(&mut frame, Kind::Hello, hello, 0)?;
+    Ok(sink.write_all(&frame)?)
+}
+
+/// Sends a batch of pages. Their bodies go out from where they are.
+pub fn send_batch(sink: &mut impl Write, pages: &[&RawPage]) -> Result<(), FrameError> {
+    let mut heads = Vec::new();
+    let mut ends = Vec::with_capacity(pages.len());
+    for (behind, page) in (0..pages.len()).rev().zip(pages) {
+        let RawPage { url, status, headers, body, truncated, wire_bytes } = page;
+        let head = PageHeadRef {
+            behind: u32::try_from(behind).unwrap_or(u32::MAX),
+            url,
+            status: *status,
+            headers,
+            truncated: *truncated,
+            wire_bytes: *wire_bytes,
+        };
+        append(&mut heads, Kind::Page, &head, body.len())?;
+        ends.push(heads.len());
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let mut pieces: Vec<_> = starts
+        .zip(&ends)
+        .zip(pages)
+        .flat_map(|((start, end), page)| [&heads[start..*end], &page.body[..]])
+        .map(IoSlice::new)
+        .collect();
+    write_all_vectored(sink, &mut pieces)
+}
+
+/// Puts what became of a page behind what is already to be sent. Something that does not fit in a
+/// frame becomes [`Answer::TooLarge`].
+pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameError> {
+    let appended = match answer {
+        Answer::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
+        Answer::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
+        Answer::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),
+    };
+    match appended {
+        Err(FrameError::TooLarge { .. }) => append_answer(outbox, &Answer::TooLarge),
+        appended => appended,
+    }
+}
+
+/// Puts header and head of a frame behind what is in `frames`. If it is too large, nothing is.
+fn append(
+    frames: &mut Vec<u8>,
+    kind: Kind,
+    head: &impl Serialize,
+    body_bytes: usize,
+) -> Result<(), FrameError> {
+    let start = frames.len();
+    frames.extend([0; HEADER_BYTES]);
+    *frames = postcard::to_extend(head, std::mem::take(frames))
         .map_err(|error| FrameError::Malformed(error.to_string()))?;
-    let head_bytes = frame.len() - HEADER_BYTES;
+    let head_bytes = frames.len() - start - HEADER_BYTES;
     let bytes = head_bytes.saturating_add(body_bytes);
     let (true, Ok(head_bytes), Ok(body_bytes)) =
         (bytes <= FRAME_BYTES_MAX, u32::try_from(head_bytes), u32::try_from(body_bytes))
     else {
+        frames.truncate(start);
         return Err(FrameError::TooLarge { bytes });
     };
-    frame[0] = kind as u8;
-    frame[1..5].copy_from_slice(&head_bytes.to_le_bytes());
-    frame[5..9].copy_from_slice(&body_bytes.to_le_bytes());
-    Ok(frame)
+    let header = &mut frames[start..start + HEADER_BYTES];
+    header[0] = kind as u8;
+    header[1..5].copy_from_slice(&head_bytes.to_le_bytes());
+    header[5..9].copy_from_slice(&body_bytes.to_le_bytes());
+    Ok(())
 }
 
-fn send(sink: &mut impl Write, head: &[u8], body: &[u8]) -> Result<(), FrameError> {
-    let mut pieces = [IoSlice::new(head), IoSlice::new(body)];
-    let mut left = &mut pieces[..];
-    IoSlice::advance_slices(&mut left, 0);
-    while !left.is_empty() {
-        match sink.write_vectored(left) {
+fn write_all_vectored(
+    sink: &mut impl Write,
+    mut pieces: &mut [IoSlice<'_>],
+) -> Result<(), FrameError> {
+    // Empty pieces in front would look like a sink that takes nothing.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match sink.write_vectored(pieces) {
             Ok(0) => return Err(FrameError::Io(io::ErrorKind::WriteZero.into())),
-            Ok(sent) => IoSlice::advance_slices(&mut left, sent),
+            Ok(sent) => IoSlice::advance_slices(&mut pieces, sent),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(FrameError::Io(error)),
         }

@@ -123,26 +123,39 @@ impl ParserChild {
         self.wear >= WEAR_MAX
     }
 
-    /// Has a page parsed. After a [`Death`] the child is of no more use.
-    pub(crate) fn parse(&mut self, page: &RawPage) -> Result<Answer, Death> {
+    /// Has a batch of pages parsed, in order. After a [`Death`] the child is of no more use, and the
+    /// pages beyond the answers have none.
+    pub(crate) fn parse(
+        &mut self,
+        pages: &[&RawPage],
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Death> {
         let mut line = self.line();
-        let sent = match frames::send_page(&mut line, page) {
+        let sent = match frames::send_batch(&mut line, pages) {
             // Nothing was sent, and the child is as good as before.
-            Err(FrameError::TooLarge { .. }) => return Ok(Answer::TooLarge),
+            Err(FrameError::TooLarge { .. }) => {
+                answers.extend(pages.iter().map(|_| Answer::TooLarge));
+                return Ok(());
+            }
             sent => sent,
         };
-        let answer = sent.and_then(|()| Frame::read(&mut line)).and_then(Frame::into_answer);
-        let (began, time) = (line.began, line.watch.time_at_most());
-        match answer {
-            Ok(answer) => {
-                self.wear += time;
-                Ok(answer)
-            }
-            Err(error) => {
-                let why = self.process.obituary(&error);
-                Err(if began { Death::OnPage { why } } else { Death::Idle { why } })
-            }
+        let began = line.began;
+        let read = sent.and_then(|()| self.read_answers(pages.len(), answers));
+        read.map_err(|error| {
+            let why = self.process.obituary(&error);
+            if began { Death::OnPage { why } } else { Death::Idle { why } }
+        })
+    }
+
+    fn read_answers(&mut self, count: usize, answers: &mut Vec<Answer>) -> Result<(), FrameError> {
+        for _ in 0..count {
+            // Each page has its own limits.
+            let mut line = self.line();
+            let answer = Frame::read(&mut line)?.into_answer()?;
+            answers.push(answer);
+            self.wear += line.watch.time_at_most();
         }
+        Ok(())
     }
 
     fn line(&self) -> Line<'_> {

@@ -6,10 +6,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::ParseLimits;
 
-/// Reads pages, one at a time per calling thread; the call blocks until the page is read.
+/// Reads pages. The calls block until the pages are read.
 pub trait Parser: Send + Sync {
-    /// Reads a page. An error means that no page can be read at present: the crawl stops loudly.
-    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError>;
+    /// Reads pages that are at hand together, which is cheaper than one by one; outcomes come in the
+    /// order of the pages. An error means that no page can be read at present: the crawl stops
+    /// loudly.
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError>;
+
+    /// Reads one page.
+    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
+        let mut outcomes = self.parse_all(&[page])?;
+        Ok(outcomes.pop().expect("every page has an outcome"))
+    }
 }
 
 /// What came of reading a page.
@@ -62,13 +70,15 @@ impl InProcess {
 }
 
 impl Parser for InProcess {
-    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
-        // Parsing is pure: whatever it had half done is dropped with the panic.
-        let parsed = catch_unwind(AssertUnwindSafe(|| telusur_parse::parse(page, &self.limits)));
-        Ok(match parsed {
-            Ok(parsed) => ParseOutcome::Parsed(Box::new(parsed)),
-            Err(panic) => ParseOutcome::Failed { why: panicked(panic_text(&*panic)) },
-        })
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError> {
+        let parse = |page: &&RawPage| {
+            // Parsing is pure: whatever it had half done is dropped with the panic.
+            match catch_unwind(AssertUnwindSafe(|| telusur_parse::parse(page, &self.limits))) {
+                Ok(parsed) => ParseOutcome::Parsed(Box::new(parsed)),
+                Err(panic) => ParseOutcome::Failed { why: panicked(panic_text(&*panic)) },
+            }
+        };
+        Ok(pages.iter().map(parse).collect())
     }
 }
 

@@ -14,8 +14,11 @@ use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
 use crate::parser::{ParseOutcome, Parser, PoolError, panicked};
 
-/// Children that a page may kill before it is given up.
-const TRIES: usize = 2;
+/// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
+/// however many pages it has.
+const BATCH_PAGES_MAX: usize = 16;
+/// Bytes of body after which a batch is full.
+const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Where parent and child meet, in the data directory.
 const SOCKET_NAME: &str = "parser.sock";
 /// Deaths without a page read in between, beyond one for each child, after which the pool gives up.
@@ -51,8 +54,8 @@ impl PoolSettings {
     }
 }
 
-/// Parses in jailed children. A child that dies costs at most a second parse of its page; a page
-/// that kills two of them is [`Failed`](ParseOutcome::Failed).
+/// Parses in jailed children. A child that dies costs at most a second parse of the pages that it
+/// had; a page that kills two children is [`Failed`](ParseOutcome::Failed).
 ///
 /// As many threads as there are children parse at once; further ones wait.
 #[derive(Debug)]
@@ -91,9 +94,10 @@ impl ParserPool {
         while resting.len() < children {
             resting.push(nursery.child().map_err(start)?.0);
         }
-        match resting[0].parse(&harmless_page()) {
-            Ok(Answer::Parsed(_)) => {}
-            Ok(other) => return Err(start(format!("a harmless page gave {other:?}"))),
+        let mut answers = Vec::new();
+        match resting[0].parse(&[&harmless_page()], &mut answers) {
+            Ok(()) if matches!(answers[..], [Answer::Parsed(_)]) => {}
+            Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
             Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
         }
         Ok(Self {
@@ -117,34 +121,45 @@ impl ParserPool {
         self.places().resting.iter().map(ParserChild::pid).collect()
     }
 
-    /// Has a page parsed by a child that was alive when it got the page. The inner error says how
-    /// the child died of it.
-    fn attempt(&self, page: &RawPage) -> Result<Result<Answer, String>, PoolError> {
+    /// Has a batch parsed by a child that was alive when it got it.
+    fn attempt(&self, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
+        let mut answers = Vec::with_capacity(pages.len());
         loop {
-            match self.lend()?.parse(page) {
-                Ok(answer) => {
+            match self.lend()?.parse(pages, &mut answers) {
+                Ok(()) => {
                     self.fruitless.store(0, Ordering::Relaxed);
-                    return Ok(Ok(answer));
+                    return Ok(Attempt { answers, death: None });
                 }
                 Err(Death::OnPage { why }) => {
-                    tracing::warn!(url = %page.url, why, "parser child lost");
-                    return Ok(Err(why));
+                    let url = pages.get(answers.len()).map(|page| page.url.as_str());
+                    tracing::warn!(url, why, "parser child lost");
+                    return Ok(Attempt { answers, death: Some(why) });
                 }
-                // Killed from outside while it had nothing to do: not the page's fault.
+                // Killed from outside while it had nothing to do: not a page's fault.
                 Err(Death::Idle { why }) => self.note_fruitless(why)?,
             }
         }
     }
 
-    /// After a page has killed all its tries: was it the page? A child that cannot read a harmless
-    /// page either says that it was not, and that pages must not be blamed for it.
-    fn check_health(&self) -> Result<(), PoolError> {
-        loop {
-            match self.attempt(&harmless_page())? {
-                Ok(_) => return Ok(()),
-                Err(why) => self.note_fruitless(why)?,
+    /// Tries a page again that was left without an answer when its child died, this time alone.
+    fn second_attempt(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
+        let Attempt { mut answers, death } = self.attempt(&[page])?;
+        match (answers.pop(), death) {
+            (Some(answer), _) => Ok(outcome(answer)),
+            (None, why) => {
+                self.check_health()?;
+                Ok(ParseOutcome::Failed { why: why.unwrap_or_default() })
             }
         }
+    }
+
+    /// After a page has killed two children: was it the page? A child that cannot read a harmless
+    /// page either says that it was not, and that pages must not be blamed for it.
+    fn check_health(&self) -> Result<(), PoolError> {
+        while let Some(why) = self.attempt(&[&harmless_page()])?.death {
+            self.note_fruitless(why)?;
+        }
+        Ok(())
     }
 
     /// Borrows a child, waiting for one if all are lent out, and starting one if one is missing.
@@ -204,17 +219,41 @@ impl ParserPool {
 }
 
 impl Parser for ParserPool {
-    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
-        let mut why = String::new();
-        for _ in 0..TRIES {
-            match self.attempt(page)? {
-                Ok(answer) => return Ok(outcome(answer)),
-                Err(death) => why = death,
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError> {
+        let mut outcomes = Vec::with_capacity(pages.len());
+        let mut left = pages;
+        while !left.is_empty() {
+            let (batch, behind) = left.split_at(batch_pages(left));
+            left = behind;
+            let answers = self.attempt(batch)?.answers;
+            // Which of the others killed the child is not known: each gets its second try alone,
+            // so that none can be blamed for its neighbours.
+            let unanswered = &batch[answers.len()..];
+            outcomes.extend(answers.into_iter().map(outcome));
+            for page in unanswered {
+                outcomes.push(self.second_attempt(page)?);
             }
         }
-        self.check_health()?;
-        Ok(ParseOutcome::Failed { why })
+        Ok(outcomes)
     }
+}
+
+/// What a child made of a batch.
+struct Attempt {
+    /// Of the first pages; of all pages, if the child lives.
+    answers: Vec<Answer>,
+    /// How the child died.
+    death: Option<String>,
+}
+
+/// How many of these pages go out together; at least one.
+fn batch_pages(pages: &[&RawPage]) -> usize {
+    let mut bytes = 0;
+    let fitting = pages.iter().take(BATCH_PAGES_MAX).take_while(|page| {
+        bytes += page.body.len();
+        bytes <= BATCH_BYTES_MAX
+    });
+    fitting.count().max(1)
 }
 
 /// A child that is lent out, or the place of one that is to be started.
@@ -224,13 +263,13 @@ struct Loan<'a> {
 }
 
 impl Loan<'_> {
-    fn parse(&mut self, page: &RawPage) -> Result<Answer, Death> {
+    fn parse(&mut self, pages: &[&RawPage], answers: &mut Vec<Answer>) -> Result<(), Death> {
         let child = self.child.as_mut().expect("a loan is handed out with its child");
-        let answer = child.parse(page);
-        if answer.is_err() || child.is_worn() {
+        let parsed = child.parse(pages, answers);
+        if parsed.is_err() || child.is_worn() {
             self.child = None;
         }
-        answer
+        parsed
     }
 }
 

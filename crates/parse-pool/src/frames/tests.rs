@@ -17,7 +17,7 @@ fn page(body: &'static [u8]) -> RawPage {
 
 fn sent_page() -> Vec<u8> {
     let mut wire = Vec::new();
-    send_page(&mut wire, &page(b"<p>hello")).unwrap();
+    send_batch(&mut wire, &[&page(b"<p>hello")]).unwrap();
     wire
 }
 
@@ -76,9 +76,21 @@ impl Write for Reluctant {
 fn a_page_arrives_as_it_was_sent() {
     for body in [&b""[..], b"<p>hello", &[0; 3 << 20]] {
         let mut wire = Vec::new();
-        send_page(&mut wire, &page(body)).unwrap();
-        assert_eq!(read(&wire).unwrap().into_page().unwrap(), page(body));
+        send_batch(&mut wire, &[&page(body)]).unwrap();
+        assert_eq!(read_batch(&mut &wire[..]).unwrap(), [page(body)]);
     }
+}
+
+#[test]
+fn pages_of_a_batch_arrive_together() {
+    let (one, two, three) = (page(b"one"), page(b""), page(b"three"));
+    let mut wire = Vec::new();
+    send_batch(&mut wire, &[&one, &two]).unwrap();
+    send_batch(&mut wire, &[&three]).unwrap();
+    let mut left = &wire[..];
+    assert_eq!(read_batch(&mut left).unwrap(), [one, two]);
+    assert_eq!(read_batch(&mut left).unwrap(), [three]);
+    assert!(matches!(read_batch(&mut left), Err(FrameError::Ended)));
 }
 
 #[test]
@@ -92,7 +104,7 @@ fn an_answer_arrives_as_it_was_sent() {
         [Answer::Parsed(Box::new(parsed)), Answer::Panicked("oh".into()), Answer::TooLarge];
     let mut wire = Vec::new();
     for answer in &answers {
-        send_answer(&mut wire, answer).unwrap();
+        append_answer(&mut wire, answer).unwrap();
     }
     let mut left = &wire[..];
     for answer in answers {
@@ -104,9 +116,9 @@ fn an_answer_arrives_as_it_was_sent() {
 #[test]
 fn a_stream_may_give_and_take_as_little_as_it_likes() {
     let mut stream = Reluctant::holding(Vec::new());
-    send_page(&mut stream, &page(b"<p>hello")).unwrap();
+    send_batch(&mut stream, &[&page(b"<p>hello")]).unwrap();
     assert_eq!(stream.bytes, sent_page());
-    assert_eq!(Frame::read(&mut stream).unwrap().into_page().unwrap(), page(b"<p>hello"));
+    assert_eq!(read_batch(&mut stream).unwrap(), [page(b"<p>hello")]);
 }
 
 #[test]
@@ -126,7 +138,8 @@ fn an_unknown_kind_is_malformed() {
 
 #[test]
 fn bytes_behind_the_head_are_malformed() {
-    let mut wire = encoded(Kind::Panicked, &"oh", 0).unwrap();
+    let mut wire = Vec::new();
+    append_answer(&mut wire, &Answer::Panicked("oh".into())).unwrap();
     wire.push(0);
     wire[1] += 1;
     malformed(read(&wire).unwrap().into_answer());
@@ -146,7 +159,9 @@ fn another_version_is_malformed() {
     send_hello(&mut wire, &hello).unwrap();
     assert_eq!(read(&wire).unwrap().into_hello().unwrap(), hello);
     let other = Hello { version: VERSION + 1, ..hello };
-    malformed(read(&encoded(Kind::Hello, &other, 0).unwrap()).unwrap().into_hello());
+    wire.clear();
+    send_hello(&mut wire, &other).unwrap();
+    malformed(read(&wire).unwrap().into_hello());
 }
 
 #[test]
@@ -159,15 +174,19 @@ fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
 fn a_page_beyond_the_limit_is_not_sent() {
     let large = RawPage { body: Bytes::from(vec![0; FRAME_BYTES_MAX]), ..page(b"") };
     let mut wire = Vec::new();
-    assert!(matches!(send_page(&mut wire, &large), Err(FrameError::TooLarge { .. })));
+    assert!(matches!(send_batch(&mut wire, &[&large]), Err(FrameError::TooLarge { .. })));
     assert!(wire.is_empty());
 }
 
 #[test]
 fn an_answer_beyond_the_limit_is_said_to_be_one() {
     let text = "x".repeat(FRAME_BYTES_MAX);
-    let mut wire = Vec::new();
     let parsed = ParsedPage { text, ..ParsedPage::default() };
-    send_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();
-    assert_eq!(read(&wire).unwrap().into_answer().unwrap(), Answer::TooLarge);
+    let mut wire = Vec::new();
+    append_answer(&mut wire, &Answer::Panicked("before".into())).unwrap();
+    append_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();
+    let mut left = &wire[..];
+    let answers = [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer().unwrap());
+    assert_eq!(answers, [Answer::Panicked("before".into()), Answer::TooLarge]);
+    assert!(left.is_empty());
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::ParseLimits;
-use telusur_parse_pool::frames::{Answer, Frame, Hello, send_answer, send_hello};
+use telusur_parse_pool::frames::{Answer, Hello, append_answer, read_batch, send_hello};
 use telusur_parse_pool::{JailReport, Wall, child_main};
 
 use crate::{attempts, deaths};
@@ -105,12 +105,13 @@ fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> E
     let mut stream = UnixStream::connect(arguments.next().unwrap()).unwrap();
     let jail = JailReport { landlock: Wall::Whole, seccomp: Wall::Whole };
     send_hello(&mut stream, &Hello::new(jail)).unwrap();
-    while let Ok(frame) = Frame::read(&mut stream) {
-        if frame.into_page().unwrap().url.host_str() == "a.org" {
-            stream.write_all(bytes).unwrap();
-        } else {
-            send_answer(&mut stream, &Answer::Parsed(Box::default())).unwrap();
+    while let Ok(batch) = read_batch(&mut stream) {
+        let mut outbox = bytes.to_vec();
+        if batch[0].url.host_str() != "a.org" {
+            outbox.clear();
+            append_answer(&mut outbox, &Answer::Parsed(Box::default())).unwrap();
         }
+        stream.write_all(&outbox).unwrap();
     }
     ExitCode::SUCCESS
 }

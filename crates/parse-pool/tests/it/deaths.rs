@@ -107,6 +107,15 @@ pub(crate) fn children_that_die_of_everything() {
     test.parsed("/");
 }
 
+/// Pages that were given to a child together with one that kills it.
+pub(crate) fn neighbours_are_not_blamed() {
+    let test = one_child();
+    let pages = ["/1", "/abort", "/2", "/panic", "/3"].map(page);
+    let outcomes = test.pool.parse_all(&pages.each_ref()).unwrap();
+    let parsed = outcomes.iter().map(|outcome| matches!(outcome, ParseOutcome::Parsed(_)));
+    assert_eq!(parsed.collect::<Vec<_>>(), [true, false, true, false, true]);
+}
+
 /// More threads than children, and every third page kills.
 pub(crate) fn other_pages_go_on() {
     let test = Plan { children: 2, ..Plan::default() }.start();

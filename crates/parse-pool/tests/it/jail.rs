@@ -10,9 +10,15 @@ pub(crate) fn pages_are_read_as_in_this_process() {
     let here = InProcess::default();
     let long = format!("<p>{}", "<a href=/x>word</a> ".repeat(50_000));
     let odd = "<title>\u{0}\u{fffd}é</title><base href=//b.org><a href='?\u{1f980}'>";
-    for page in [page("/"), html("/empty", ""), html("/long", &long), html("/odd", odd)] {
-        assert_eq!(test.pool.parse(&page).unwrap(), here.parse(&page).unwrap(), "{}", page.url);
+    let mut pages = vec![page("/"), html("/empty", ""), html("/long", &long), html("/odd", odd)];
+    pages.extend((0..40).map(|index| html("/small", &format!("<title>{index}</title>"))));
+    let pages: Vec<_> = pages.iter().collect();
+    let outcomes = here.parse_all(&pages).unwrap();
+    assert_eq!(test.pool.parse_all(&pages).unwrap(), outcomes);
+    for (page, outcome) in pages.iter().zip(outcomes) {
+        assert_eq!(test.pool.parse(page).unwrap(), outcome);
     }
+    assert!(test.pool.parse_all(&[]).unwrap().is_empty());
 }
 
 pub(crate) fn the_walls_stand() {
