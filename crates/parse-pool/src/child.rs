@@ -4,8 +4,7 @@
 //! to, then locks itself in and says hello.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
-use std::os::unix::net::UnixStream;
+use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,7 +17,7 @@ use telusur_parse::ParseLimits;
 use crate::frames::{self, Answer, FrameError, Hello};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
-use crate::socket;
+use crate::socket::{self, Endless, Line};
 
 /// The hidden command of the program that makes it a child.
 pub const CHILD_COMMAND: &str = "parse-child";
@@ -26,6 +25,9 @@ pub const CHILD_COMMAND: &str = "parse-child";
 /// How long answers are held back so that a batch of small pages wakes the parent once. A page that
 /// takes longer goes out at once: the parent must see which page it is that takes so long.
 const HOLD_MAX: Duration = Duration::from_millis(2);
+
+/// Room for answers that is kept from batch to batch: growing it anew each time costs a copy.
+const OUTBOX_BYTES_KEPT: usize = 1 << 20;
 
 /// Runs as a child if the command line of this process asks for it; `None` if it does not. A
 /// program calls this before anything else.
@@ -66,15 +68,17 @@ fn run(
         return Err(FrameError::Io(io::Error::new(io::ErrorKind::InvalidInput, text)));
     };
     jail::prepare()?;
-    let mut stream = socket::connect(&path)?;
+    let stream = socket::connect(&path)?;
+    stream.set_nonblocking(true)?;
     let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
     let jail = jail::lock_in(&stream, limits)?;
-    frames::send_hello(&mut stream, &Hello::new(jail))?;
-    serve(&mut stream, parse)
+    let mut line = Line::new(&stream, Endless);
+    frames::send_hello(&mut line, &Hello::new(jail))?;
+    serve(&mut line, parse)
 }
 
 fn serve(
-    stream: &mut UnixStream,
+    line: &mut (impl Read + Write),
     mut parse: impl FnMut(&RawPage) -> ParsedPage,
 ) -> Result<(), FrameError> {
     /// The words of the last panic. The default hook would write them to standard error, which
@@ -83,13 +87,13 @@ fn serve(
     std::panic::set_hook(Box::new(|panic| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
     }));
+    let mut outbox = Vec::new();
     loop {
-        let batch = match frames::read_batch(stream) {
+        let batch = match frames::read_batch(line) {
             Ok(batch) => batch,
             Err(FrameError::Ended) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let mut outbox = Vec::new();
         let mut sent_at = Instant::now();
         for page in &batch {
             // Parsing is pure: whatever it had half done is dropped with the panic.
@@ -102,11 +106,14 @@ fn serve(
             };
             frames::append_answer(&mut outbox, &answer)?;
             if sent_at.elapsed() > HOLD_MAX {
-                stream.write_all(&outbox)?;
+                line.write_all(&outbox)?;
                 outbox.clear();
                 sent_at = Instant::now();
             }
         }
-        stream.write_all(&outbox)?;
+        line.write_all(&outbox)?;
+        outbox.clear();
+        // What one huge page needed is not kept for the rest of the child's life.
+        outbox.shrink_to(OUTBOX_BYTES_KEPT);
     }
 }

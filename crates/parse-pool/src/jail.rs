@@ -78,6 +78,8 @@ pub(crate) struct JailLimits {
 
 /// What is done before the child connects: from here on it does not outlive its parent.
 pub(crate) fn prepare() -> io::Result<()> {
+    // Started through a link, the process would be listed under the link's name.
+    rustix::thread::set_name(c"telusur-parser")?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // When memory runs out, a parse that can be repeated is lost rather than the crawl. Some
     // containers keep this file read-only; then the kernel decides.
@@ -98,7 +100,8 @@ pub(crate) fn lock_in(socket: impl AsFd, limits: JailLimits) -> io::Result<JailR
     for (resource, most) in [
         (Resource::As, code_bytes.saturating_add(limits.memory_bytes)),
         (Resource::Cpu, limits.cpu_seconds),
-        (Resource::Nofile, 0),
+        // `poll` counts against this limit as well; number 0 is taken, so nothing can be opened.
+        (Resource::Nofile, 1),
         (Resource::Nproc, 0),
         (Resource::Fsize, 0),
         (Resource::Core, 0),

@@ -1,21 +1,21 @@
 //! The parent's side of one child: starts it, talks to it, and ends it when it must.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use telusur_model::RawPage;
 
 use crate::child::CHILD_COMMAND;
 use crate::frames::{self, Answer, Frame, FrameError};
 use crate::jail::JailReport;
-use crate::socket::Rendezvous;
-use crate::watch::{LOOK_EVERY, LimitHit, Watch};
+use crate::socket::{Line, Rendezvous, poll};
+use crate::watch::{LimitHit, Watch};
 
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
 /// at half of this; only a child whose parent hangs is ended by it.
@@ -27,10 +27,10 @@ const WEAR_MAX: Duration = Duration::from_secs(600);
 /// lost.
 const GOING_MAX: Duration = Duration::from_secs(2);
 /// The part of what a child says about its end that is kept.
-const LAST_WORDS_BYTES_MAX: u64 = 300;
+const LAST_WORDS_MAX: usize = 300;
 
 /// What a page may cost.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildLimits {
     /// CPU for one page.
     pub cpu_max: Duration,
@@ -105,9 +105,8 @@ impl ParserChild {
             Ok(None) => return Err(format!("it did not connect: {}", process.last_words())),
             Err(error) => return Err(at(error)),
         };
-        stream.set_read_timeout(Some(LOOK_EVERY)).map_err(at)?;
-        stream.set_write_timeout(Some(LOOK_EVERY)).map_err(at)?;
-        let mut child = Self { process, stream, limits: limits.clone(), wear: Duration::ZERO };
+        stream.set_nonblocking(true).map_err(at)?;
+        let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
         match Frame::read(&mut child.line()).and_then(Frame::into_hello) {
             Ok(hello) => Ok((child, hello.jail)),
             Err(error) => Err(child.process.obituary(&error)),
@@ -151,64 +150,16 @@ impl ParserChild {
         for _ in 0..count {
             // Each page has its own limits.
             let mut line = self.line();
-            let answer = Frame::read(&mut line)?.into_answer()?;
-            answers.push(answer);
-            self.wear += line.watch.time_at_most();
+            answers.push(Frame::read(&mut line)?.into_answer()?);
+            self.wear += line.patience.time_at_most();
         }
         Ok(())
     }
 
-    fn line(&self) -> Line<'_> {
-        let watch = Watch::new(self.process.pid(), &self.limits);
-        Line { stream: &self.stream, watch, began: false }
-    }
-}
-
-/// The line to a child for the time of one page: reading and writing fail when the page has cost
-/// too much.
-struct Line<'a> {
-    stream: &'a UnixStream,
-    watch: Watch<'a>,
-    /// Whether the child got anything of the page.
-    began: bool,
-}
-
-impl Line<'_> {
-    /// Tries until something happens. The stream's own time limit is the pause between two looks.
-    fn patiently(
-        &mut self,
-        mut act: impl FnMut(&UnixStream) -> io::Result<usize>,
-    ) -> io::Result<usize> {
-        loop {
-            match act(self.stream) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.watch.look().map_err(io::Error::other)?;
-                }
-                done => return done,
-            }
-        }
-    }
-}
-
-impl Read for Line<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.patiently(|mut stream| stream.read(buffer))
-    }
-}
-
-impl Write for Line<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
-    }
-
-    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        let sent = self.patiently(|mut stream| stream.write_vectored(pieces))?;
-        self.began = true;
-        Ok(sent)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    /// The line to the child for the time of one page: reading and writing fail when the page has
+    /// cost too much.
+    fn line(&self) -> Line<'_, Watch> {
+        Line::new(&self.stream, Watch::new(self.process.pid(), self.limits))
     }
 }
 
@@ -244,7 +195,9 @@ impl Process {
         loop {
             let mut events = vec![PollFd::new(at, PollFlags::IN)];
             events.extend(self.0.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::empty())));
-            if poll(&mut events, time_max)? == 0 || !events[0].revents().contains(PollFlags::IN) {
+            if poll(&mut events, Some(time_max))? == 0
+                || !events[0].revents().contains(PollFlags::IN)
+            {
                 return Ok(None);
             }
             if let Some(stream) = at.take(self.pid())? {
@@ -272,7 +225,7 @@ impl Process {
     fn last_words(&mut self) -> String {
         // Only the child holds the other end: when that is closed, the child is gone or nearly so.
         if let Some(end) = &self.0.stderr {
-            let _ = poll(&mut [PollFd::new(end, PollFlags::empty())], GOING_MAX);
+            let _ = poll(&mut [PollFd::new(end, PollFlags::empty())], Some(GOING_MAX));
         }
         let _ = self.0.kill();
         let status = match self.0.wait() {
@@ -281,7 +234,7 @@ impl Process {
         };
         let mut words = Vec::new();
         if let Some(end) = self.0.stderr.take() {
-            let _ = end.take(LAST_WORDS_BYTES_MAX).read_to_end(&mut words);
+            let _ = end.take(LAST_WORDS_MAX as u64).read_to_end(&mut words);
         }
         match plain(&String::from_utf8_lossy(&words)) {
             words if words.is_empty() => status,
@@ -300,7 +253,7 @@ impl Drop for Process {
 /// Text from a child, fit for a terminal: the child may be in the hands of a page.
 pub(crate) fn plain(text: &str) -> String {
     let text: String =
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect();
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_WORDS_MAX).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
@@ -315,16 +268,6 @@ fn status_words(status: ExitStatus) -> String {
     }
 }
 
-fn poll(events: &mut [PollFd<'_>], time_max: Duration) -> io::Result<usize> {
-    let time_max = Timespec::try_from(time_max).map_err(io::Error::other)?;
-    loop {
-        match rustix::event::poll(events, Some(&time_max)) {
-            Err(rustix::io::Errno::INTR) => {}
-            ready => return Ok(ready?),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -332,6 +275,6 @@ mod tests {
     #[test]
     fn words_of_a_child_cannot_drive_a_terminal() {
         assert_eq!(plain("\x1b[2Jno\r\n\u{9b}more\n"), "[2Jno more");
-        assert_eq!(plain("x".repeat(1000).as_str()).len(), 300);
+        assert_eq!(plain(&"x".repeat(1000)).len(), LAST_WORDS_MAX);
     }
 }

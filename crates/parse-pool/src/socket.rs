@@ -1,11 +1,13 @@
-//! The rendezvous of parent and child: a Unix socket in the data directory that exists only while a
-//! child is being started.
+//! How parent and child meet and wait for each other: at a Unix socket in the data directory, which
+//! exists only while a child is being started, and then over the connection.
 
-use std::io;
+use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -64,6 +66,92 @@ impl AsFd for Rendezvous {
 impl Drop for Rendezvous {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// How long somebody waits for the other end.
+pub(crate) trait Patience {
+    /// The time between two looks; `None` to wait without looking.
+    const PAUSE: Option<Duration>;
+
+    /// Asked after each pause; an error ends the waiting.
+    fn look(&mut self) -> io::Result<()>;
+}
+
+/// The patience of a child, which has nothing else to do.
+pub(crate) struct Endless;
+
+impl Patience for Endless {
+    const PAUSE: Option<Duration> = None;
+
+    fn look(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One end of a connection, which must not block by itself.
+///
+/// It waits by `poll`, not in `read`: in there, the kernel would also wake it whenever the other end
+/// has taken a piece of what was sent, for nothing.
+pub(crate) struct Line<'a, P> {
+    pub(crate) stream: &'a UnixStream,
+    pub(crate) patience: P,
+    /// Whether anything was sent.
+    pub(crate) began: bool,
+}
+
+impl<'a, P: Patience> Line<'a, P> {
+    pub(crate) fn new(stream: &'a UnixStream, patience: P) -> Self {
+        Self { stream, patience, began: false }
+    }
+
+    fn patiently(
+        &mut self,
+        event: PollFlags,
+        mut act: impl FnMut(&UnixStream) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        loop {
+            match act(self.stream) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if poll(&mut [PollFd::new(self.stream, event)], P::PAUSE)? == 0 {
+                self.patience.look()?;
+            }
+        }
+    }
+}
+
+impl<P: Patience> Read for Line<'_, P> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.patiently(PollFlags::IN, |mut stream| stream.read(buffer))
+    }
+}
+
+impl<P: Patience> Write for Line<'_, P> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_vectored(&[IoSlice::new(bytes)])
+    }
+
+    fn write_vectored(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let sent = self.patiently(PollFlags::OUT, |mut stream| stream.write_vectored(pieces))?;
+        self.began = true;
+        Ok(sent)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Waits for one of these events; zero if the time is over first.
+pub(crate) fn poll(events: &mut [PollFd<'_>], time_max: Option<Duration>) -> io::Result<usize> {
+    let time_max = time_max.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
+    loop {
+        match rustix::event::poll(events, time_max.as_ref()) {
+            Err(rustix::io::Errno::INTR) => {}
+            ready => return Ok(ready?),
+        }
     }
 }
 

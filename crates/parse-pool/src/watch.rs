@@ -1,19 +1,21 @@
 //! When a page has cost too much: looked at only while an answer is overdue, so that a page that is
 //! parsed in time costs nothing here.
 
+use std::io;
 use std::time::Duration;
 
 use crate::keeper::ChildLimits;
+use crate::socket::Patience;
 
 /// How long a parent waits before it looks whether the child has used too much. Nearly every page
 /// is answered within it.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Watches one page in one child.
 #[derive(Debug)]
-pub(crate) struct Watch<'a> {
+pub(crate) struct Watch {
     pid: u32,
-    limits: &'a ChildLimits,
+    limits: ChildLimits,
     /// Looks so far. Time is counted in looks rather than read from a clock: a machine that slept
     /// for an hour has not made its children slow.
     looks: u32,
@@ -30,13 +32,13 @@ pub(crate) enum LimitHit {
     Wall(Duration),
 }
 
-impl<'a> Watch<'a> {
-    pub(crate) fn new(pid: u32, limits: &'a ChildLimits) -> Self {
+impl Watch {
+    pub(crate) fn new(pid: u32, limits: ChildLimits) -> Self {
         Self { pid, limits, looks: 0, cpu_first: None }
     }
 
     /// Called each time that [`LOOK_EVERY`] went by without a byte.
-    pub(crate) fn look(&mut self) -> Result<(), LimitHit> {
+    fn check(&mut self) -> Result<(), LimitHit> {
         self.looks += 1;
         if self.looks.saturating_mul(millis(LOOK_EVERY)) > millis(self.limits.wall_max) {
             return Err(LimitHit::Wall(self.limits.wall_max));
@@ -54,6 +56,14 @@ impl<'a> Watch<'a> {
     /// The most time that the page can have taken so far.
     pub(crate) fn time_at_most(&self) -> Duration {
         LOOK_EVERY * (self.looks + 1)
+    }
+}
+
+impl Patience for Watch {
+    const PAUSE: Option<Duration> = Some(LOOK_EVERY);
+
+    fn look(&mut self) -> io::Result<()> {
+        self.check().map_err(io::Error::other)
     }
 }
 
@@ -98,8 +108,8 @@ mod tests {
     #[test]
     fn a_silent_child_is_given_up_after_the_wall_limit() {
         let limits = ChildLimits { wall_max: LOOK_EVERY * 3, ..ChildLimits::default() };
-        let mut watch = Watch::new(u32::MAX, &limits);
-        assert_eq!([watch.look(), watch.look(), watch.look()], [Ok(()); 3]);
-        assert_eq!(watch.look(), Err(LimitHit::Wall(limits.wall_max)));
+        let mut watch = Watch::new(u32::MAX, limits);
+        assert_eq!([watch.check(), watch.check(), watch.check()], [Ok(()); 3]);
+        assert_eq!(watch.check(), Err(LimitHit::Wall(limits.wall_max)));
     }
 }
