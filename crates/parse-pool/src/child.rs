@@ -1,0 +1,119 @@
+//! The other end of the socket: a process that reads pages until its parent hangs up.
+//!
+//! It starts no thread, reads no settings and opens nothing but the socket it is told to connect
+//! to, then locks itself in and says hello.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use telusur_model::{ParsedPage, RawPage};
+use telusur_parse::ParseLimits;
+
+use crate::frames::{self, Answer, FrameError, Hello};
+use crate::jail::{self, JailLimits};
+use crate::keeper::CHILD_CPU_SECONDS_MAX;
+use crate::socket::{self, Endless, Line};
+
+/// The hidden command of the program that makes it a child.
+pub const CHILD_COMMAND: &str = "parse-child";
+
+/// How long answers are held back so that a batch of small pages wakes the parent once. A page that
+/// takes longer goes out at once: the parent must see which page it is that takes so long.
+const HOLD_MAX: Duration = Duration::from_millis(2);
+
+/// Room for answers that is kept from batch to batch: growing it anew each time costs a copy.
+const OUTBOX_BYTES_KEPT: usize = 1 << 20;
+
+/// Runs as a child if the command line of this process asks for it; `None` if it does not. A
+/// program calls this before anything else.
+pub fn child_if_asked() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next()? != CHILD_COMMAND {
+        return None;
+    }
+    let limits = ParseLimits::default();
+    Some(child_main(arguments, |page| telusur_parse::parse(page, &limits)))
+}
+
+/// Runs as a child: connects, locks itself in, and parses until the parent hangs up. `arguments`
+/// are what follows the program's own: the socket and the memory limit.
+pub fn child_main(
+    arguments: impl Iterator<Item = OsString>,
+    parse: impl FnMut(&RawPage) -> ParsedPage,
+) -> ExitCode {
+    match run(arguments, parse) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // The parent reads the last words of a child that is gone.
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(
+    mut arguments: impl Iterator<Item = OsString>,
+    parse: impl FnMut(&RawPage) -> ParsedPage,
+) -> Result<(), FrameError> {
+    let (Some(path), Some(memory_bytes)) = (
+        arguments.next().map(PathBuf::from),
+        arguments.next().and_then(|text| text.to_str()?.parse().ok()),
+    ) else {
+        let text = "this command is for the program itself: it needs a socket and a memory limit";
+        return Err(FrameError::Io(io::Error::new(io::ErrorKind::InvalidInput, text)));
+    };
+    jail::prepare()?;
+    let stream = socket::connect(&path)?;
+    stream.set_nonblocking(true)?;
+    let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
+    let jail = jail::lock_in(&stream, limits)?;
+    let mut line = Line::new(&stream, Endless);
+    frames::send_hello(&mut line, &Hello::new(jail))?;
+    serve(&mut line, parse)
+}
+
+fn serve(
+    line: &mut (impl Read + Write),
+    mut parse: impl FnMut(&RawPage) -> ParsedPage,
+) -> Result<(), FrameError> {
+    /// The words of the last panic. The default hook would write them to standard error, which
+    /// nobody reads while the child lives.
+    static PANIC: Mutex<String> = Mutex::new(String::new());
+    std::panic::set_hook(Box::new(|panic| {
+        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
+    }));
+    let mut outbox = Vec::new();
+    loop {
+        let batch = match frames::read_batch(line) {
+            Ok(batch) => batch,
+            Err(FrameError::Ended) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        let mut sent_at = Instant::now();
+        for page in &batch {
+            // Parsing is pure: whatever it had half done is dropped with the panic.
+            let answer = match catch_unwind(AssertUnwindSafe(|| parse(page))) {
+                Ok(parsed) => Answer::Parsed(Box::new(parsed)),
+                Err(_) => {
+                    let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
+                    Answer::Panicked(std::mem::take(&mut *text))
+                }
+            };
+            frames::append_answer(&mut outbox, &answer)?;
+            if sent_at.elapsed() > HOLD_MAX {
+                line.write_all(&outbox)?;
+                outbox.clear();
+                sent_at = Instant::now();
+            }
+        }
+        line.write_all(&outbox)?;
+        outbox.clear();
+        // What one huge page needed is not kept for the rest of the child's life.
+        outbox.shrink_to(OUTBOX_BYTES_KEPT);
+    }
+}

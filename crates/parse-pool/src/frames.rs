@@ -1,0 +1,316 @@
+//! What parent and child say to each other: length-prefixed frames over a byte stream.
+//!
+//! A frame is its kind (one byte), the lengths of its head and of its body (four bytes each, little
+//! endian), the head (postcard) and the body (raw bytes: a page's body is never re-encoded). The
+//! child speaks first, a [`Hello`]; from then on pages come in batches, and each page gets one
+//! answer, in order. Nothing here trusts the other side: a frame that is too large, unknown or
+//! malformed is an error, and memory is taken only for bytes that have arrived.
+
+use std::io::{self, IoSlice, Read, Write};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use telusur_model::{PageUrl, ParsedPage, RawPage};
+
+use crate::jail::JailReport;
+
+/// Largest frame, both ways. The default limit of a body is 1 MiB; what is in a page (text, tables,
+/// scripts) is a small multiple of its body, and a child has 256 MiB for the whole of its work.
+pub const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// Changed whenever frames change. Parent and child are the same program, so that a difference
+/// means that something else answered.
+const VERSION: u16 = 1;
+const MAGIC: [u8; 4] = *b"TLSR";
+const HEADER_BYTES: usize = 9;
+/// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Why there is no frame.
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    /// The other side closed the stream between two frames.
+    #[error("the stream has ended")]
+    Ended,
+    /// The stream failed, or ended within a frame.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// More than [`FRAME_BYTES_MAX`].
+    #[error("a frame of {bytes} bytes, {FRAME_BYTES_MAX} is the limit")]
+    TooLarge {
+        /// The announced size.
+        bytes: usize,
+    },
+    /// Not what the protocol allows here.
+    #[error("a malformed frame: {0}")]
+    Malformed(String),
+}
+
+/// The first frame of a child, after it has locked itself in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    magic: [u8; 4],
+    version: u16,
+    /// The walls around the child.
+    pub jail: JailReport,
+}
+
+impl Hello {
+    /// The greeting of this version.
+    pub fn new(jail: JailReport) -> Self {
+        Self { magic: MAGIC, version: VERSION, jail }
+    }
+}
+
+/// What a child makes of a page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// What is in it.
+    Parsed(Box<ParsedPage>),
+    /// The parser panicked; parsing is pure, so it would again.
+    Panicked(String),
+    /// What is in the page does not fit in a frame.
+    TooLarge,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Hello = 1,
+    Page = 2,
+    Parsed = 3,
+    Panicked = 4,
+    AnswerTooLarge = 5,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Self> {
+        [Self::Hello, Self::Page, Self::Parsed, Self::Panicked, Self::AnswerTooLarge]
+            .into_iter()
+            .find(|kind| *kind as u8 == byte)
+    }
+}
+
+/// A page without its body. `PageHead` is its owned form: both have the same fields in the same
+/// order, which is all that postcard writes.
+#[derive(Serialize)]
+struct PageHeadRef<'a> {
+    behind: u32,
+    url: &'a PageUrl,
+    status: u16,
+    headers: &'a [(String, String)],
+    truncated: bool,
+    wire_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct PageHead {
+    behind: u32,
+    url: PageUrl,
+    status: u16,
+    headers: Vec<(String, String)>,
+    truncated: bool,
+    wire_bytes: u64,
+}
+
+/// A frame as it arrived.
+#[derive(Debug)]
+pub struct Frame {
+    kind: Kind,
+    head: Bytes,
+    body: Bytes,
+}
+
+impl Frame {
+    /// Reads one frame.
+    pub fn read(source: &mut impl Read) -> Result<Self, FrameError> {
+        let mut header = [0; HEADER_BYTES];
+        read_header(source, &mut header)?;
+        let [kind, lengths @ ..] = header;
+        let kind = Kind::of(kind)
+            .ok_or_else(|| FrameError::Malformed(format!("unknown kind of frame {kind}")))?;
+        let length = |at: usize| {
+            let bytes = lengths[at..at + 4].try_into().expect("a slice of four bytes");
+            u32::from_le_bytes(bytes) as usize
+        };
+        let (head_bytes, body_bytes) = (length(0), length(4));
+        let bytes = head_bytes.saturating_add(body_bytes);
+        if bytes > FRAME_BYTES_MAX {
+            return Err(FrameError::TooLarge { bytes });
+        }
+        // Head and body share one piece of memory: the page's body is not copied again.
+        let mut head = read_bytes(source, bytes)?;
+        let body = head.split_off(head_bytes);
+        Ok(Self { kind, head, body })
+    }
+
+    /// A page that is to be parsed, and how many of its batch are behind it.
+    pub fn into_page(self) -> Result<(RawPage, u32), FrameError> {
+        let head: PageHead = self.decode(Kind::Page)?;
+        let PageHead { behind, url, status, headers, truncated, wire_bytes } = head;
+        Ok((RawPage { url, status, headers, body: self.body, truncated, wire_bytes }, behind))
+    }
+
+    /// The greeting, of this version.
+    pub fn into_hello(self) -> Result<Hello, FrameError> {
+        let hello: Hello = self.decode(Kind::Hello)?;
+        if hello.magic != MAGIC || hello.version != VERSION {
+            let text = format!("version {}, not {VERSION}", hello.version);
+            return Err(FrameError::Malformed(text));
+        }
+        Ok(hello)
+    }
+
+    /// What became of a page.
+    pub fn into_answer(self) -> Result<Answer, FrameError> {
+        match self.kind {
+            Kind::Panicked => self.decode(Kind::Panicked).map(Answer::Panicked),
+            Kind::AnswerTooLarge => Ok(Answer::TooLarge),
+            _ => self.decode(Kind::Parsed).map(|parsed| Answer::Parsed(Box::new(parsed))),
+        }
+    }
+
+    fn decode<T: for<'de> Deserialize<'de>>(&self, expected: Kind) -> Result<T, FrameError> {
+        if self.kind != expected {
+            let text = format!("a {:?} where a {expected:?} was expected", self.kind);
+            return Err(FrameError::Malformed(text));
+        }
+        match postcard::take_from_bytes(&self.head) {
+            Ok((value, [])) => Ok(value),
+            Ok((_, rest)) => Err(FrameError::Malformed(format!("{} bytes too many", rest.len()))),
+            Err(error) => Err(FrameError::Malformed(error.to_string())),
+        }
+    }
+}
+
+/// Reads all pages of a batch.
+pub fn read_batch(source: &mut impl Read) -> Result<Vec<RawPage>, FrameError> {
+    let mut pages = Vec::new();
+    loop {
+        let (page, behind) = Frame::read(source)?.into_page()?;
+        pages.push(page);
+        if behind == 0 {
+            return Ok(pages);
+        }
+    }
+}
+
+/// Sends the greeting.
+pub fn send_hello(sink: &mut impl Write, hello: &Hello) -> Result<(), FrameError> {
+    let mut frame = Vec::new();
+    append(&mut frame, Kind::Hello, hello, 0)?;
+    Ok(sink.write_all(&frame)?)
+}
+
+/// Sends a batch of pages. Their bodies go out from where they are.
+pub fn send_batch(sink: &mut impl Write, pages: &[&RawPage]) -> Result<(), FrameError> {
+    let mut heads = Vec::new();
+    let mut ends = Vec::with_capacity(pages.len());
+    for (behind, page) in (0..pages.len()).rev().zip(pages) {
+        let RawPage { url, status, headers, body, truncated, wire_bytes } = page;
+        let head = PageHeadRef {
+            behind: u32::try_from(behind).unwrap_or(u32::MAX),
+            url,
+            status: *status,
+            headers,
+            truncated: *truncated,
+            wire_bytes: *wire_bytes,
+        };
+        append(&mut heads, Kind::Page, &head, body.len())?;
+        ends.push(heads.len());
+    }
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let mut pieces: Vec<_> = starts
+        .zip(&ends)
+        .zip(pages)
+        .flat_map(|((start, end), page)| [&heads[start..*end], &page.body[..]])
+        .map(IoSlice::new)
+        .collect();
+    write_all_vectored(sink, &mut pieces)
+}
+
+/// Puts what became of a page behind what is already to be sent. Something that does not fit in a
+/// frame becomes [`Answer::TooLarge`].
+pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameError> {
+    let appended = match answer {
+        Answer::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
+        Answer::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
+        Answer::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),
+    };
+    match appended {
+        Err(FrameError::TooLarge { .. }) => append_answer(outbox, &Answer::TooLarge),
+        appended => appended,
+    }
+}
+
+/// Puts header and head of a frame behind what is in `frames`. If it is too large, nothing is.
+fn append(
+    frames: &mut Vec<u8>,
+    kind: Kind,
+    head: &impl Serialize,
+    body_bytes: usize,
+) -> Result<(), FrameError> {
+    let start = frames.len();
+    frames.extend([0; HEADER_BYTES]);
+    *frames = postcard::to_extend(head, std::mem::take(frames))
+        .map_err(|error| FrameError::Malformed(error.to_string()))?;
+    let head_bytes = frames.len() - start - HEADER_BYTES;
+    let bytes = head_bytes.saturating_add(body_bytes);
+    let (true, Ok(head_bytes), Ok(body_bytes)) =
+        (bytes <= FRAME_BYTES_MAX, u32::try_from(head_bytes), u32::try_from(body_bytes))
+    else {
+        frames.truncate(start);
+        return Err(FrameError::TooLarge { bytes });
+    };
+    let header = &mut frames[start..start + HEADER_BYTES];
+    header[0] = kind as u8;
+    header[1..5].copy_from_slice(&head_bytes.to_le_bytes());
+    header[5..9].copy_from_slice(&body_bytes.to_le_bytes());
+    Ok(())
+}
+
+fn write_all_vectored(
+    sink: &mut impl Write,
+    mut pieces: &mut [IoSlice<'_>],
+) -> Result<(), FrameError> {
+    // Empty pieces in front would look like a sink that takes nothing.
+    IoSlice::advance_slices(&mut pieces, 0);
+    while !pieces.is_empty() {
+        match sink.write_vectored(pieces) {
+            Ok(0) => return Err(FrameError::Io(io::ErrorKind::WriteZero.into())),
+            Ok(sent) => IoSlice::advance_slices(&mut pieces, sent),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(FrameError::Io(error)),
+        }
+    }
+    Ok(())
+}
+
+/// Like `read_exact`, but an end before the first byte is an orderly one.
+fn read_header(source: &mut impl Read, header: &mut [u8]) -> Result<(), FrameError> {
+    let mut filled = 0;
+    while filled < header.len() {
+        match source.read(&mut header[filled..]) {
+            Ok(0) if filled == 0 => return Err(FrameError::Ended),
+            Ok(0) => return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into())),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(FrameError::Io(error)),
+        }
+    }
+    Ok(())
+}
+
+fn read_bytes(source: &mut impl Read, count: usize) -> Result<Bytes, FrameError> {
+    let mut bytes = Vec::new();
+    while bytes.len() < count {
+        let filled = bytes.len();
+        let piece_bytes = PIECE_BYTES.min(count - filled);
+        bytes.reserve_exact(if filled == 0 { piece_bytes } else { count - filled });
+        bytes.resize(filled + piece_bytes, 0);
+        source.read_exact(&mut bytes[filled..])?;
+    }
+    Ok(Bytes::from(bytes))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The parent's side of one child: starts it, talks to it, and ends it when it must.
+
+use std::ffi::OsString;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags};
+use telusur_model::RawPage;
+
+use crate::child::CHILD_COMMAND;
+use crate::frames::{self, Answer, Frame, FrameError};
+use crate::jail::JailReport;
+use crate::socket::{Line, Rendezvous, poll};
+use crate::watch::{LimitHit, Watch};
+
+/// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
+/// at half of this; only a child whose parent hangs is ended by it.
+pub(crate) const CHILD_CPU_SECONDS_MAX: u64 = 2 * WEAR_MAX.as_secs();
+/// Work after which a child is replaced by a fresh one, which also gives back the memory that large
+/// pages have left scattered. A start costs milliseconds.
+const WEAR_MAX: Duration = Duration::from_secs(600);
+/// How long a child that has hung up may take to be gone, before it is killed and its own reason is
+/// lost.
+const GOING_MAX: Duration = Duration::from_secs(2);
+/// The part of what a child says about its end that is kept.
+const LAST_WORDS_MAX: usize = 300;
+
+/// What a page may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildLimits {
+    /// CPU for one page.
+    pub cpu_max: Duration,
+    /// Time for one page, whatever the child does with it. Ten times the CPU: a busy machine is not
+    /// the page's fault.
+    pub wall_max: Duration,
+    /// Memory of a child for its data; the code of the program is not counted.
+    pub memory_bytes: u64,
+}
+
+impl Default for ChildLimits {
+    fn default() -> Self {
+        Self {
+            cpu_max: Duration::from_secs(2),
+            wall_max: Duration::from_secs(20),
+            memory_bytes: 256 << 20,
+        }
+    }
+}
+
+/// The program that is run as a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildProgram {
+    /// The executable.
+    pub path: PathBuf,
+    /// What makes it a child; the socket and the memory limit are put behind.
+    pub arguments: Vec<OsString>,
+}
+
+impl ChildProgram {
+    /// The running program itself, with its hidden command.
+    pub fn this_program() -> io::Result<Self> {
+        // This link leads to the very file that runs, even after an upgrade has put another one in
+        // its place.
+        let link = Path::new("/proc/self/exe");
+        let path = if link.exists() { link.to_owned() } else { std::env::current_exe()? };
+        Ok(Self { path, arguments: vec![CHILD_COMMAND.into()] })
+    }
+}
+
+/// A living child. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct ParserChild {
+    process: Process,
+    stream: UnixStream,
+    limits: ChildLimits,
+    wear: Duration,
+}
+
+/// Why a child has to be replaced.
+#[derive(Debug)]
+pub(crate) enum Death {
+    /// It was gone before it got a byte of the page.
+    Idle { why: String },
+    /// It died of the page, or the page was the last thing it saw.
+    OnPage { why: String },
+}
+
+impl ParserChild {
+    /// Starts a child and waits until it has locked itself in.
+    pub(crate) fn start(
+        program: &ChildProgram,
+        limits: &ChildLimits,
+        socket: &Path,
+    ) -> Result<(Self, JailReport), String> {
+        let at = |error: io::Error| format!("socket {}: {error}", socket.display());
+        let rendezvous = Rendezvous::at(socket.to_owned()).map_err(at)?;
+        let mut process = Process::spawn(program, limits, rendezvous.path())
+            .map_err(|error| format!("run {}: {error}", program.path.display()))?;
+        let stream = match process.connection(&rendezvous, limits.wall_max) {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return Err(format!("it did not connect: {}", process.last_words())),
+            Err(error) => return Err(at(error)),
+        };
+        stream.set_nonblocking(true).map_err(at)?;
+        let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
+        match Frame::read(&mut child.line()).and_then(Frame::into_hello) {
+            Ok(hello) => Ok((child, hello.jail)),
+            Err(error) => Err(child.process.obituary(&error)),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Whether it has worked enough for one life.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.wear >= WEAR_MAX
+    }
+
+    /// Has a batch of pages parsed, in order. After a [`Death`] the child is of no more use, and the
+    /// pages beyond the answers have none.
+    pub(crate) fn parse(
+        &mut self,
+        pages: &[&RawPage],
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Death> {
+        let mut line = self.line();
+        let sent = match frames::send_batch(&mut line, pages) {
+            // Nothing was sent, and the child is as good as before.
+            Err(FrameError::TooLarge { .. }) => {
+                answers.extend(pages.iter().map(|_| Answer::TooLarge));
+                return Ok(());
+            }
+            sent => sent,
+        };
+        let began = line.began;
+        let read = sent.and_then(|()| self.read_answers(pages.len(), answers));
+        read.map_err(|error| {
+            let why = self.process.obituary(&error);
+            if began { Death::OnPage { why } } else { Death::Idle { why } }
+        })
+    }
+
+    fn read_answers(&mut self, count: usize, answers: &mut Vec<Answer>) -> Result<(), FrameError> {
+        for _ in 0..count {
+            // Each page has its own limits.
+            let mut line = self.line();
+            answers.push(Frame::read(&mut line)?.into_answer()?);
+            self.wear += line.patience.time_at_most();
+        }
+        Ok(())
+    }
+
+    /// The line to the child for the time of one page: reading and writing fail when the page has
+    /// cost too much.
+    fn line(&self) -> Line<'_, Watch> {
+        Line::new(&self.stream, Watch::new(self.process.pid(), self.limits))
+    }
+}
+
+/// The process of a child. Dropping it kills it and takes it off the process table.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Process {
+    fn spawn(program: &ChildProgram, limits: &ChildLimits, socket: &Path) -> io::Result<Self> {
+        let child = Command::new(&program.path)
+            .arg0("telusur")
+            .args(&program.arguments)
+            .arg(std::path::absolute(socket)?)
+            .arg(limits.memory_bytes.to_string())
+            .env_clear()
+            // mimalloc reserves 1 GiB of writable memory at its start. No limit that is set later
+            // would keep the child from using it.
+            .env("MIMALLOC_ARENA_RESERVE", "32MiB")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self(child))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for the child at the rendezvous; `None` if it died, or did not come.
+    fn connection(&self, at: &Rendezvous, time_max: Duration) -> io::Result<Option<UnixStream>> {
+        loop {
+            let mut events = vec![PollFd::new(at, PollFlags::IN)];
+            events.extend(self.0.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::empty())));
+            if poll(&mut events, Some(time_max))? == 0
+                || !events[0].revents().contains(PollFlags::IN)
+            {
+                return Ok(None);
+            }
+            if let Some(stream) = at.take(self.pid())? {
+                return Ok(Some(stream));
+            }
+        }
+    }
+
+    /// How the child ended, in words; if it has not ended yet, it does now.
+    fn obituary(&mut self, error: &FrameError) -> String {
+        match error {
+            FrameError::Io(error) if error.get_ref().is_some_and(|why| why.is::<LimitHit>()) => {
+                format!("the parser was stopped: {error}")
+            }
+            FrameError::Ended | FrameError::Io(_) => {
+                format!("the parser died: {}", self.last_words())
+            }
+            FrameError::TooLarge { .. } | FrameError::Malformed(_) => {
+                format!("the parser was stopped: it sent {error}")
+            }
+        }
+    }
+
+    /// Its exit status, and what it wrote to standard error.
+    fn last_words(&mut self) -> String {
+        // Only the child holds the other end: when that is closed, the child is gone or nearly so.
+        if let Some(end) = &self.0.stderr {
+            let _ = poll(&mut [PollFd::new(end, PollFlags::empty())], Some(GOING_MAX));
+        }
+        let _ = self.0.kill();
+        let status = match self.0.wait() {
+            Ok(status) => status_words(status),
+            Err(error) => error.to_string(),
+        };
+        let mut words = Vec::new();
+        if let Some(end) = self.0.stderr.take() {
+            let _ = end.take(LAST_WORDS_MAX as u64).read_to_end(&mut words);
+        }
+        match plain(&String::from_utf8_lossy(&words)) {
+            words if words.is_empty() => status,
+            words => format!("{status}: {words}"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Text from a child, fit for a terminal: the child may be in the hands of a page.
+pub(crate) fn plain(text: &str) -> String {
+    let text: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_WORDS_MAX).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn status_words(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(libc::SIGABRT) => "aborted (signal 6)".to_owned(),
+        Some(libc::SIGKILL) => "killed (signal 9)".to_owned(),
+        Some(libc::SIGSEGV) => "bad memory access (signal 11)".to_owned(),
+        Some(libc::SIGXCPU) => "out of CPU (signal 24)".to_owned(),
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit code {}", status.code().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_child_cannot_drive_a_terminal() {
+        assert_eq!(plain("\x1b[2Jno\r\n\u{9b}more\n"), "[2Jno more");
+        assert_eq!(plain(&"x".repeat(1000)).len(), LAST_WORDS_MAX);
+    }
+}

@@ -1,0 +1,34 @@
+//! Runs the parser where a page cannot hurt: in child processes that can do nothing but parse.
+//!
+//! A [`Parser`] takes a raw page and says what is in it, or that it could not be read. There are
+//! two: [`InProcess`] parses in the calling thread, [`ParserPool`] hands the page to a jailed child
+//! of the same program. Linux only: the jail is made of Linux' parts.
+//!
+//! The way of a page: `pool` lends a child to the calling thread, `keeper` is the parent's side of
+//! that child, `frames` is what they say to each other over a Unix socket, `watch` decides when a
+//! page has cost too much, `child` is the other end of the socket, inside the walls of `jail`.
+//! Children are born in `nursery`, through the rendezvous of `socket`.
+//!
+//! This crate never parses by itself, never touches the network, and never tries a page a third
+//! time.
+
+mod parser;
+
+mod pool;
+
+mod nursery;
+mod socket;
+
+mod keeper;
+mod watch;
+
+pub mod frames;
+
+mod child;
+mod jail;
+
+pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
+pub use crate::jail::{JailReport, Wall};
+pub use crate::keeper::{ChildLimits, ChildProgram};
+pub use crate::parser::{InProcess, ParseOutcome, Parser, PoolError};
+pub use crate::pool::{ParserPool, PoolSettings};

@@ -1,0 +1,308 @@
+//! [`ParserPool`]: lends jailed children to the threads that parse, and replaces the dead.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use telusur_model::{PageUrl, RawPage};
+
+use crate::frames::{Answer, FRAME_BYTES_MAX};
+use crate::jail::JailReport;
+use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
+use crate::nursery::{Nursery, Parentage};
+use crate::parser::{ParseOutcome, Parser, PoolError, panicked};
+
+/// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
+/// however many pages it has.
+const BATCH_PAGES_MAX: usize = 16;
+/// Bytes of body after which a batch is full.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+/// Where parent and child meet, in the data directory.
+const SOCKET_NAME: &str = "parser.sock";
+/// Deaths without a page read in between, beyond one for each child, after which the pool gives up.
+const FRUITLESS_MAX: u32 = 10;
+/// Longest pause between two starts that lead nowhere.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// How a pool is run.
+#[derive(Clone, Debug)]
+pub struct PoolSettings {
+    /// The data directory: children meet their parent at a socket in it.
+    pub directory: PathBuf,
+    /// How many children; at least one.
+    pub children: usize,
+    /// What is run as a child.
+    pub program: ChildProgram,
+    /// What a page may cost.
+    pub limits: ChildLimits,
+    /// Pause before a start that follows fruitless ones; doubled each time.
+    pub pause_first: Duration,
+}
+
+impl PoolSettings {
+    /// As many children of this very program, with the usual limits.
+    pub fn new(directory: impl Into<PathBuf>, children: usize) -> io::Result<Self> {
+        Ok(Self {
+            directory: directory.into(),
+            children,
+            program: ChildProgram::this_program()?,
+            limits: ChildLimits::default(),
+            pause_first: Duration::from_millis(50),
+        })
+    }
+}
+
+/// Parses in jailed children. A child that dies costs at most a second parse of the pages that it
+/// had; a page that kills two children is [`Failed`](ParseOutcome::Failed).
+///
+/// As many threads as there are children parse at once; further ones wait.
+#[derive(Debug)]
+pub struct ParserPool {
+    places: Mutex<Places>,
+    place_freed: Condvar,
+    nursery: Nursery,
+    jail: JailReport,
+    /// Children that died since a page was last read, without having been killed by one.
+    fruitless: AtomicU32,
+    children: usize,
+    pause_first: Duration,
+}
+
+/// The places for children that are not lent out. Guarded by a lock that is held for a push or a
+/// pop only.
+#[derive(Debug)]
+struct Places {
+    /// The one that worked last is lent first: its memory is warm.
+    resting: Vec<ParserChild>,
+    /// Places of children that are gone.
+    vacant: usize,
+}
+
+impl ParserPool {
+    /// Starts all children and has one of them read a page. Fails if any of this does.
+    pub fn start(settings: PoolSettings) -> Result<Self, PoolError> {
+        let PoolSettings { directory, children, program, limits, pause_first } = settings;
+        let children = children.max(1);
+        let socket = directory.join(SOCKET_NAME);
+        let start = |why| PoolError::Start { why };
+        let nursery = Nursery::open(Parentage { program, limits, socket })
+            .map_err(|error| start(error.to_string()))?;
+        let (first, jail) = nursery.child().map_err(start)?;
+        let mut resting = vec![first];
+        while resting.len() < children {
+            resting.push(nursery.child().map_err(start)?.0);
+        }
+        let mut answers = Vec::new();
+        match resting[0].parse(&[&harmless_page()], &mut answers) {
+            Ok(()) if matches!(answers[..], [Answer::Parsed(_)]) => {}
+            Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
+            Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
+        }
+        Ok(Self {
+            places: Mutex::new(Places { resting, vacant: 0 }),
+            place_freed: Condvar::new(),
+            nursery,
+            jail,
+            fruitless: AtomicU32::new(0),
+            children,
+            pause_first,
+        })
+    }
+
+    /// The walls around the children. Worth a line in the log when it is not whole.
+    pub fn jail(&self) -> &JailReport {
+        &self.jail
+    }
+
+    /// The processes of the children that have no page at the moment.
+    pub fn resting_pids(&self) -> Vec<u32> {
+        self.places().resting.iter().map(ParserChild::pid).collect()
+    }
+
+    /// Has a batch parsed by a child that was alive when it got it.
+    fn attempt(&self, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
+        let mut answers = Vec::with_capacity(pages.len());
+        loop {
+            match self.lend()?.parse(pages, &mut answers) {
+                Ok(()) => {
+                    self.fruitless.store(0, Ordering::Relaxed);
+                    return Ok(Attempt { answers, death: None });
+                }
+                Err(Death::OnPage { why }) => {
+                    let url = pages.get(answers.len()).map(|page| page.url.as_str());
+                    tracing::warn!(url, why, "parser child lost");
+                    return Ok(Attempt { answers, death: Some(why) });
+                }
+                // Killed from outside while it had nothing to do: not a page's fault.
+                Err(Death::Idle { why }) => self.note_fruitless(why)?,
+            }
+        }
+    }
+
+    /// Tries a page again that was left without an answer when its child died, this time alone.
+    fn second_attempt(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
+        let Attempt { mut answers, death } = self.attempt(&[page])?;
+        match (answers.pop(), death) {
+            (Some(answer), _) => Ok(outcome(answer)),
+            (None, why) => {
+                self.check_health()?;
+                Ok(ParseOutcome::Failed { why: why.unwrap_or_default() })
+            }
+        }
+    }
+
+    /// After a page has killed two children: was it the page? A child that cannot read a harmless
+    /// page either says that it was not, and that pages must not be blamed for it.
+    fn check_health(&self) -> Result<(), PoolError> {
+        while let Some(why) = self.attempt(&[&harmless_page()])?.death {
+            self.note_fruitless(why)?;
+        }
+        Ok(())
+    }
+
+    /// Borrows a child, waiting for one if all are lent out, and starting one if one is missing.
+    fn lend(&self) -> Result<Loan<'_>, PoolError> {
+        let mut places = self.places();
+        loop {
+            if let Some(child) = places.resting.pop() {
+                return Ok(Loan { pool: self, child: Some(child) });
+            }
+            if places.vacant > 0 {
+                places.vacant -= 1;
+                break;
+            }
+            places = self.place_freed.wait(places).unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(places);
+        // From here on the place is given back by the loan, whatever happens.
+        let mut loan = Loan { pool: self, child: None };
+        loop {
+            std::thread::sleep(self.pause());
+            match self.nursery.child() {
+                Ok((child, _)) => {
+                    loan.child = Some(child);
+                    return Ok(loan);
+                }
+                Err(why) => self.note_fruitless(why)?,
+            }
+        }
+    }
+
+    fn note_fruitless(&self, why: String) -> Result<(), PoolError> {
+        let times = self.fruitless.fetch_add(1, Ordering::Relaxed) + 1;
+        tracing::warn!(times, why, "parser child lost without having read a page");
+        if times > self.fruitless_free() + FRUITLESS_MAX {
+            return Err(PoolError::ChildrenDie { times, why });
+        }
+        Ok(())
+    }
+
+    /// Somebody may kill all children at once, and they are replaced at once.
+    fn fruitless_free(&self) -> u32 {
+        u32::try_from(self.children).unwrap_or(u32::MAX / 2)
+    }
+
+    /// How long to wait before the next start: not at all, unless starts lead nowhere.
+    fn pause(&self) -> Duration {
+        let fruitless = self.fruitless.load(Ordering::Relaxed);
+        match fruitless.saturating_sub(self.fruitless_free()) {
+            0 => Duration::ZERO,
+            beyond => self.pause_first.saturating_mul(1 << (beyond - 1).min(16)).min(PAUSE_MAX),
+        }
+    }
+
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parser for ParserPool {
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError> {
+        let mut outcomes = Vec::with_capacity(pages.len());
+        let mut left = pages;
+        while !left.is_empty() {
+            let (batch, behind) = left.split_at(batch_pages(left));
+            left = behind;
+            let answers = self.attempt(batch)?.answers;
+            // Which of the others killed the child is not known: each gets its second try alone,
+            // so that none can be blamed for its neighbours.
+            let unanswered = &batch[answers.len()..];
+            outcomes.extend(answers.into_iter().map(outcome));
+            for page in unanswered {
+                outcomes.push(self.second_attempt(page)?);
+            }
+        }
+        Ok(outcomes)
+    }
+}
+
+/// What a child made of a batch.
+struct Attempt {
+    /// Of the first pages; of all pages, if the child lives.
+    answers: Vec<Answer>,
+    /// How the child died.
+    death: Option<String>,
+}
+
+/// How many of these pages go out together; at least one.
+fn batch_pages(pages: &[&RawPage]) -> usize {
+    let mut bytes = 0;
+    let fitting = pages.iter().take(BATCH_PAGES_MAX).take_while(|page| {
+        bytes += page.body.len();
+        bytes <= BATCH_BYTES_MAX
+    });
+    fitting.count().max(1)
+}
+
+/// A child that is lent out, or the place of one that is to be started.
+struct Loan<'a> {
+    pool: &'a ParserPool,
+    child: Option<ParserChild>,
+}
+
+impl Loan<'_> {
+    fn parse(&mut self, pages: &[&RawPage], answers: &mut Vec<Answer>) -> Result<(), Death> {
+        let child = self.child.as_mut().expect("a loan is handed out with its child");
+        let parsed = child.parse(pages, answers);
+        if parsed.is_err() || child.is_worn() {
+            self.child = None;
+        }
+        parsed
+    }
+}
+
+impl Drop for Loan<'_> {
+    fn drop(&mut self) {
+        let mut places = self.pool.places();
+        match self.child.take() {
+            Some(child) => places.resting.push(child),
+            None => places.vacant += 1,
+        }
+        drop(places);
+        self.pool.place_freed.notify_one();
+    }
+}
+
+fn outcome(answer: Answer) -> ParseOutcome {
+    match answer {
+        Answer::Parsed(parsed) => ParseOutcome::Parsed(parsed),
+        Answer::Panicked(text) => ParseOutcome::Failed { why: panicked(&plain(&text)) },
+        Answer::TooLarge => ParseOutcome::Failed {
+            why: format!("the page or what is in it is larger than {FRAME_BYTES_MAX} bytes"),
+        },
+    }
+}
+
+/// A page that no parser can stumble over.
+fn harmless_page() -> RawPage {
+    RawPage {
+        url: PageUrl::parse("http://harmless.invalid/").expect("a plain URL"),
+        status: 200,
+        headers: vec![("content-type".to_owned(), "text/html; charset=utf-8".to_owned())],
+        body: bytes::Bytes::from_static(b"<!doctype html><title>Hello</title><p>Harmless."),
+        truncated: false,
+        wire_bytes: 0,
+    }
+}

@@ -1,0 +1,53 @@
+//! What a child can do: parse, and nothing else.
+
+use telusur_parse_pool::{InProcess, Parser, Wall};
+
+use crate::attempts::{self, ATTEMPTS};
+use crate::support::{Plan, html, one_child, page};
+
+pub(crate) fn pages_are_read_as_in_this_process() {
+    let test = one_child();
+    let here = InProcess::default();
+    let long = format!("<p>{}", "<a href=/x>word</a> ".repeat(50_000));
+    let odd = "<title>\u{0}\u{fffd}é</title><base href=//b.org><a href='?\u{1f980}'>";
+    let mut pages = vec![page("/"), html("/empty", ""), html("/long", &long), html("/odd", odd)];
+    pages.extend((0..40).map(|index| html("/small", &format!("<title>{index}</title>"))));
+    let pages: Vec<_> = pages.iter().collect();
+    let outcomes = here.parse_all(&pages).unwrap();
+    assert_eq!(test.pool.parse_all(&pages).unwrap(), outcomes);
+    for (page, outcome) in pages.iter().zip(outcomes) {
+        assert_eq!(test.pool.parse(page).unwrap(), outcome);
+    }
+    assert!(test.pool.parse_all(&[]).unwrap().is_empty());
+}
+
+pub(crate) fn the_walls_stand() {
+    let test = one_child();
+    let jail = test.pool.jail();
+    assert_eq!(jail.seccomp, Wall::Whole, "{jail}");
+    if jail.landlock != Wall::Whole {
+        eprintln!("this kernel builds a lesser jail: {jail}");
+    }
+}
+
+pub(crate) fn nothing_can_be_reached() {
+    let outside = attempts::report();
+    let inside = one_child().parsed("/attempts").text;
+    let all = |word: &str| -> String {
+        ATTEMPTS.iter().map(|attempt| format!("{word}: {}\n", attempt.name)).collect()
+    };
+    assert_eq!(outside, all("yes"));
+    assert_eq!(inside, all("no"));
+}
+
+pub(crate) fn the_environment_is_empty() {
+    assert!(std::env::vars_os().count() > 1, "there is nothing to hide");
+    let environment = one_child().parsed("/environment").text;
+    assert_eq!(environment, r#"[("MIMALLOC_ARENA_RESERVE", "32MiB")]"#);
+}
+
+pub(crate) fn sockets_are_gone_when_children_are_in() {
+    let test = Plan { children: 3, ..Plan::default() }.start();
+    assert_eq!(test.pool.resting_pids().len(), 3);
+    assert_eq!(std::fs::read_dir(test.directory.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,38 @@
+//! Any bytes from the other end of the socket are frames or an error, and what is read can be sent
+//! again and is read as the same.
+//!
+//! `cargo +nightly fuzz run frames`. The first byte chooses what is expected.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use telusur_parse_pool::frames::{Frame, append_answer, read_batch, send_batch, send_hello};
+
+fuzz_target!(|data: &[u8]| {
+    let Some((expected, mut wire)) = data.split_first() else { return };
+    match expected % 3 {
+        0 => {
+            while let Ok(frame) = Frame::read(&mut wire) {
+                let Ok(answer) = frame.into_answer() else { continue };
+                let mut again = Vec::new();
+                append_answer(&mut again, &answer).expect("an answer that was read can be sent");
+                let read = Frame::read(&mut &again[..]).and_then(Frame::into_answer);
+                assert_eq!(read.expect("an answer that was sent can be read"), answer);
+            }
+        }
+        1 => {
+            while let Ok(pages) = read_batch(&mut wire) {
+                let mut again = Vec::new();
+                let borrowed: Vec<_> = pages.iter().collect();
+                send_batch(&mut again, &borrowed).expect("a batch that was read can be sent");
+                let read = read_batch(&mut &again[..]).expect("a batch that was sent can be read");
+                assert_eq!(read, pages);
+            }
+        }
+        _ => {
+            let Ok(hello) = Frame::read(&mut wire).and_then(Frame::into_hello) else { return };
+            let mut again = Vec::new();
+            send_hello(&mut again, &hello).expect("a greeting that was read can be sent");
+        }
+    }
+});
