@@ -52,7 +52,7 @@ fn links(seed: u64) -> FakeWebSpec {
     }
 }
 
-/// A web of numbered pages, of which some do not exist and some fail: once, or for ever.
+/// A web of numbered pages, of which some do not exist and some fail once.
 fn numbers(seed: u64) -> FakeWebSpec {
     FakeWebSpec {
         seed,
@@ -64,7 +64,7 @@ fn numbers(seed: u64) -> FakeWebSpec {
         faults: FaultShares {
             gaps: 0.2,
             error_once: 0.02,
-            reset_always: 0.005,
+            reset_once: 0.01,
             ..FaultShares::default()
         },
         ..FakeWebSpec::default()

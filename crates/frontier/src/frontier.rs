@@ -235,8 +235,8 @@ impl Frontier {
             crawl.ids.as_mut()?.became(walk, id, end.state, now)
         });
         self.committed(crawl, host, place, end.stored_page);
-        if let Some(host) = of_walk {
-            self.refresh(crawl, host);
+        if let Some(of_walk) = of_walk.filter(|id| self.hosts.id(host) != Some(*id)) {
+            self.refresh(crawl, of_walk);
         }
     }
 
