@@ -181,7 +181,7 @@ fn a_page_beyond_the_limit_is_not_sent() {
 #[test]
 fn an_answer_beyond_the_limit_is_said_to_be_one() {
     let text = "x".repeat(FRAME_BYTES_MAX);
-    let parsed = ParsedPage { text, ..ParsedPage::default() };
+    let parsed = ParsedPage { visible_text: text, ..ParsedPage::default() };
     let mut wire = Vec::new();
     append_answer(&mut wire, &Answer::Panicked("before".into())).unwrap();
     append_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();

@@ -69,7 +69,7 @@ fn obey(page: &RawPage, pages: u32) -> ParsedPage {
 }
 
 fn said(text: String) -> ParsedPage {
-    ParsedPage { text, ..ParsedPage::default() }
+    ParsedPage { visible_text: text, ..ParsedPage::default() }
 }
 
 fn spin() -> ! {

@@ -32,7 +32,7 @@ pub(crate) fn the_walls_stand() {
 
 pub(crate) fn nothing_can_be_reached() {
     let outside = attempts::report();
-    let inside = one_child().parsed("/attempts").text;
+    let inside = one_child().parsed("/attempts").visible_text;
     let all = |word: &str| -> String {
         ATTEMPTS.iter().map(|attempt| format!("{word}: {}\n", attempt.name)).collect()
     };
@@ -42,7 +42,7 @@ pub(crate) fn nothing_can_be_reached() {
 
 pub(crate) fn the_environment_is_empty() {
     assert!(std::env::vars_os().count() > 1, "there is nothing to hide");
-    let environment = one_child().parsed("/environment").text;
+    let environment = one_child().parsed("/environment").visible_text;
     assert_eq!(environment, r#"[("MIMALLOC_ARENA_RESERVE", "32MiB")]"#);
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn a_page_that_loops() {
 
 pub(crate) fn a_page_that_eats_memory() {
     let test = one_child();
-    assert_eq!(test.parsed("/eat-200-mib").text, (200 << 20).to_string());
+    assert_eq!(test.parsed("/eat-200-mib").visible_text, (200 << 20).to_string());
     check(&test.failed("/eat-300-mib"), "memory allocation");
     test.parsed("/");
 }
