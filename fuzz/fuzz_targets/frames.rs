@@ -6,27 +6,29 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use telusur_parse_pool::frames::{Frame, append_answer, read_batch, send_batch, send_hello};
+use telusur_parse_pool::frames::{Depth, Frame, append_answer, read_batch, send_batch, send_hello};
 
 fuzz_target!(|data: &[u8]| {
     let Some((expected, mut wire)) = data.split_first() else { return };
     match expected % 3 {
         0 => {
+            let depth = if expected % 2 == 0 { Depth::Links } else { Depth::Everything };
             while let Ok(frame) = Frame::read(&mut wire) {
-                let Ok(answer) = frame.into_answer() else { continue };
+                let Ok(answer) = frame.into_answer(depth) else { continue };
                 let mut again = Vec::new();
                 append_answer(&mut again, &answer).expect("an answer that was read can be sent");
-                let read = Frame::read(&mut &again[..]).and_then(Frame::into_answer);
+                let read = Frame::read(&mut &again[..]).and_then(|it| it.into_answer(depth));
                 assert_eq!(read.expect("an answer that was sent can be read"), answer);
             }
         }
         1 => {
-            while let Ok(pages) = read_batch(&mut wire) {
+            while let Ok(batch) = read_batch(&mut wire) {
                 let mut again = Vec::new();
-                let borrowed: Vec<_> = pages.iter().collect();
-                send_batch(&mut again, &borrowed).expect("a batch that was read can be sent");
+                let pages: Vec<_> = batch.pages.iter().collect();
+                send_batch(&mut again, batch.depth, &pages)
+                    .expect("a batch that was read can be sent");
                 let read = read_batch(&mut &again[..]).expect("a batch that was sent can be read");
-                assert_eq!(read, pages);
+                assert_eq!(read, batch);
             }
         }
         _ => {

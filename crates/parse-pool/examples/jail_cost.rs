@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use telusur_model::{PageUrl, RawPage};
-use telusur_parse_pool::{InProcess, ParseOutcome, Parser, ParserPool, PoolSettings};
+use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings, Reading};
 
 // The allocator of the real program.
 #[global_allocator]
@@ -68,7 +68,7 @@ fn cost(
     for batch in pages.chunks(batch) {
         let batch: Vec<_> = batch.iter().collect();
         for outcome in parser.parse_all(&batch)? {
-            if let ParseOutcome::Failed { why } = outcome {
+            if let Reading::Failed { why } = outcome {
                 return Err(why.into());
             }
         }

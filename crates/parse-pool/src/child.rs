@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use telusur_model::{ParsedPage, RawPage};
-use telusur_parse::ParseLimits;
+use telusur_model::RawPage;
+use telusur_parse::{ContentLimits, ParseLimits};
 
-use crate::frames::{self, Answer, FrameError, Hello};
+use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
 use crate::socket::{self, Endless, Line};
@@ -36,17 +36,20 @@ pub fn child_if_asked() -> Option<ExitCode> {
     if arguments.next()? != CHILD_COMMAND {
         return None;
     }
-    let limits = ParseLimits::default();
-    Some(child_main(arguments, |page| telusur_parse::parse(page, &limits)))
+    let (parse, content) = (ParseLimits::default(), ContentLimits::default());
+    Some(child_main(arguments, |page, depth| match depth {
+        Depth::Links => Answer::Parsed(Box::new(telusur_parse::parse(page, &parse))),
+        Depth::Everything => Answer::Read(Box::new(telusur_parse::read_page(page, &content))),
+    }))
 }
 
-/// Runs as a child: connects, locks itself in, and parses until the parent hangs up. `arguments`
+/// Runs as a child: connects, locks itself in, and reads pages until the parent hangs up. `arguments`
 /// are what follows the program's own: the socket and the memory limit.
 pub fn child_main(
     arguments: impl Iterator<Item = OsString>,
-    parse: impl FnMut(&RawPage) -> ParsedPage,
+    read: impl FnMut(&RawPage, Depth) -> Answer,
 ) -> ExitCode {
-    match run(arguments, parse) {
+    match run(arguments, read) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The parent reads the last words of a child that is gone.
@@ -58,7 +61,7 @@ pub fn child_main(
 
 fn run(
     mut arguments: impl Iterator<Item = OsString>,
-    parse: impl FnMut(&RawPage) -> ParsedPage,
+    read: impl FnMut(&RawPage, Depth) -> Answer,
 ) -> Result<(), FrameError> {
     let (Some(path), Some(memory_bytes)) = (
         arguments.next().map(PathBuf::from),
@@ -74,12 +77,12 @@ fn run(
     let jail = jail::lock_in(&stream, limits)?;
     let mut line = Line::new(&stream, Endless);
     frames::send_hello(&mut line, &Hello::new(jail))?;
-    serve(&mut line, parse)
+    serve(&mut line, read)
 }
 
 fn serve(
     line: &mut (impl Read + Write),
-    mut parse: impl FnMut(&RawPage) -> ParsedPage,
+    mut read: impl FnMut(&RawPage, Depth) -> Answer,
 ) -> Result<(), FrameError> {
     /// The words of the last panic. The default hook would write them to standard error, which
     /// nobody reads while the child lives.
@@ -89,16 +92,16 @@ fn serve(
     }));
     let mut outbox = Vec::new();
     loop {
-        let batch = match frames::read_batch(line) {
+        let Batch { depth, pages } = match frames::read_batch(line) {
             Ok(batch) => batch,
             Err(FrameError::Ended) => return Ok(()),
             Err(error) => return Err(error),
         };
         let mut sent_at = Instant::now();
-        for page in &batch {
-            // Parsing is pure: whatever it had half done is dropped with the panic.
-            let answer = match catch_unwind(AssertUnwindSafe(|| parse(page))) {
-                Ok(parsed) => Answer::Parsed(Box::new(parsed)),
+        for page in &pages {
+            // Reading is pure: whatever it had half done is dropped with the panic.
+            let answer = match catch_unwind(AssertUnwindSafe(|| read(page, depth))) {
+                Ok(answer) => answer,
                 Err(_) => {
                     let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
                     Answer::Panicked(std::mem::take(&mut *text))

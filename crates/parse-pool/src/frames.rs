@@ -10,7 +10,7 @@ use std::io::{self, IoSlice, Read, Write};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use telusur_model::{PageUrl, ParsedPage, RawPage};
+use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage};
 
 use crate::jail::JailReport;
 
@@ -20,7 +20,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Changed whenever frames change. Parent and child are the same program, so that a difference
 /// means that something else answered.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const MAGIC: [u8; 4] = *b"TLSR";
 const HEADER_BYTES: usize = 9;
 /// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
@@ -62,11 +62,31 @@ impl Hello {
     }
 }
 
+/// How much of a page is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Depth {
+    /// What a crawl goes by: its answer is [`Answer::Parsed`].
+    Links,
+    /// Everything that is in it: its answer is [`Answer::Read`].
+    Everything,
+}
+
+/// Pages that are read together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// How much of them is wanted.
+    pub depth: Depth,
+    /// At least one.
+    pub pages: Vec<RawPage>,
+}
+
 /// What a child makes of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// What is in it.
+    /// What a crawl goes by.
     Parsed(Box<ParsedPage>),
+    /// Everything that is in it.
+    Read(Box<PageContent>),
     /// The parser panicked; parsing is pure, so it would again.
     Panicked(String),
     /// What is in the page does not fit in a frame.
@@ -80,13 +100,13 @@ enum Kind {
     Parsed = 3,
     Panicked = 4,
     AnswerTooLarge = 5,
+    Read = 6,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Page, Self::Parsed, Self::Panicked, Self::AnswerTooLarge]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        let answers = [Self::Parsed, Self::Read, Self::Panicked, Self::AnswerTooLarge];
+        [Self::Hello, Self::Page].into_iter().chain(answers).find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -95,6 +115,7 @@ impl Kind {
 #[derive(Serialize)]
 struct PageHeadRef<'a> {
     behind: u32,
+    depth: Depth,
     url: &'a PageUrl,
     status: u16,
     headers: &'a [(String, String)],
@@ -105,6 +126,7 @@ struct PageHeadRef<'a> {
 #[derive(Deserialize)]
 struct PageHead {
     behind: u32,
+    depth: Depth,
     url: PageUrl,
     status: u16,
     headers: Vec<(String, String)>,
@@ -143,11 +165,12 @@ impl Frame {
         Ok(Self { kind, head, body })
     }
 
-    /// A page that is to be parsed, and how many of its batch are behind it.
-    pub fn into_page(self) -> Result<(RawPage, u32), FrameError> {
+    /// A page that is to be read, how deeply, and how many of its batch are behind it.
+    fn into_page(self) -> Result<(RawPage, Depth, u32), FrameError> {
         let head: PageHead = self.decode(Kind::Page)?;
-        let PageHead { behind, url, status, headers, truncated, wire_bytes } = head;
-        Ok((RawPage { url, status, headers, body: self.body, truncated, wire_bytes }, behind))
+        let PageHead { behind, depth, url, status, headers, truncated, wire_bytes } = head;
+        let page = RawPage { url, status, headers, body: self.body, truncated, wire_bytes };
+        Ok((page, depth, behind))
     }
 
     /// The greeting, of this version.
@@ -160,12 +183,13 @@ impl Frame {
         Ok(hello)
     }
 
-    /// What became of a page.
-    pub fn into_answer(self) -> Result<Answer, FrameError> {
-        match self.kind {
-            Kind::Panicked => self.decode(Kind::Panicked).map(Answer::Panicked),
-            Kind::AnswerTooLarge => Ok(Answer::TooLarge),
-            _ => self.decode(Kind::Parsed).map(|parsed| Answer::Parsed(Box::new(parsed))),
+    /// What became of a page that was to be read this deeply.
+    pub fn into_answer(self, depth: Depth) -> Result<Answer, FrameError> {
+        match (self.kind, depth) {
+            (Kind::Panicked, _) => self.decode(Kind::Panicked).map(Answer::Panicked),
+            (Kind::AnswerTooLarge, _) => Ok(Answer::TooLarge),
+            (_, Depth::Links) => self.decode(Kind::Parsed).map(Box::new).map(Answer::Parsed),
+            (_, Depth::Everything) => self.decode(Kind::Read).map(Box::new).map(Answer::Read),
         }
     }
 
@@ -183,13 +207,13 @@ impl Frame {
 }
 
 /// Reads all pages of a batch.
-pub fn read_batch(source: &mut impl Read) -> Result<Vec<RawPage>, FrameError> {
+pub fn read_batch(source: &mut impl Read) -> Result<Batch, FrameError> {
     let mut pages = Vec::new();
     loop {
-        let (page, behind) = Frame::read(source)?.into_page()?;
+        let (page, depth, behind) = Frame::read(source)?.into_page()?;
         pages.push(page);
         if behind == 0 {
-            return Ok(pages);
+            return Ok(Batch { depth, pages });
         }
     }
 }
@@ -202,13 +226,18 @@ pub fn send_hello(sink: &mut impl Write, hello: &Hello) -> Result<(), FrameError
 }
 
 /// Sends a batch of pages. Their bodies go out from where they are.
-pub fn send_batch(sink: &mut impl Write, pages: &[&RawPage]) -> Result<(), FrameError> {
+pub fn send_batch(
+    sink: &mut impl Write,
+    depth: Depth,
+    pages: &[&RawPage],
+) -> Result<(), FrameError> {
     let mut heads = Vec::new();
     let mut ends = Vec::with_capacity(pages.len());
     for (behind, page) in (0..pages.len()).rev().zip(pages) {
         let RawPage { url, status, headers, body, truncated, wire_bytes } = page;
         let head = PageHeadRef {
             behind: u32::try_from(behind).unwrap_or(u32::MAX),
+            depth,
             url,
             status: *status,
             headers,
@@ -233,6 +262,7 @@ pub fn send_batch(sink: &mut impl Write, pages: &[&RawPage]) -> Result<(), Frame
 pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameError> {
     let appended = match answer {
         Answer::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
+        Answer::Read(content) => append(outbox, Kind::Read, content, 0),
         Answer::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
         Answer::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),
     };

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags};
 use telusur_model::RawPage;
 
 use crate::child::CHILD_COMMAND;
-use crate::frames::{self, Answer, Frame, FrameError};
+use crate::frames::{self, Answer, Depth, Frame, FrameError};
 use crate::jail::JailReport;
 use crate::socket::{Line, Rendezvous, poll};
 use crate::watch::{LimitHit, Watch};
@@ -122,15 +122,16 @@ impl ParserChild {
         self.wear >= WEAR_MAX
     }
 
-    /// Has a batch of pages parsed, in order. After a [`Death`] the child is of no more use, and the
+    /// Has a batch of pages read, in order. After a [`Death`] the child is of no more use, and the
     /// pages beyond the answers have none.
-    pub(crate) fn parse(
+    pub(crate) fn read(
         &mut self,
+        depth: Depth,
         pages: &[&RawPage],
         answers: &mut Vec<Answer>,
     ) -> Result<(), Death> {
         let mut line = self.line();
-        let sent = match frames::send_batch(&mut line, pages) {
+        let sent = match frames::send_batch(&mut line, depth, pages) {
             // Nothing was sent, and the child is as good as before.
             Err(FrameError::TooLarge { .. }) => {
                 answers.extend(pages.iter().map(|_| Answer::TooLarge));
@@ -139,18 +140,23 @@ impl ParserChild {
             sent => sent,
         };
         let began = line.began;
-        let read = sent.and_then(|()| self.read_answers(pages.len(), answers));
+        let read = sent.and_then(|()| self.read_answers(depth, pages.len(), answers));
         read.map_err(|error| {
             let why = self.process.obituary(&error);
             if began { Death::OnPage { why } } else { Death::Idle { why } }
         })
     }
 
-    fn read_answers(&mut self, count: usize, answers: &mut Vec<Answer>) -> Result<(), FrameError> {
+    fn read_answers(
+        &mut self,
+        depth: Depth,
+        count: usize,
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), FrameError> {
         for _ in 0..count {
             // Each page has its own limits.
             let mut line = self.line();
-            answers.push(Frame::read(&mut line)?.into_answer()?);
+            answers.push(Frame::read(&mut line)?.into_answer(depth)?);
             self.wear += line.patience.time_at_most();
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Runs the parser where a page cannot hurt: in child processes that can do nothing but parse.
 //!
-//! A [`Parser`] takes a raw page and says what is in it, or that it could not be read. There are
+//! A [`Parser`] takes raw pages and says what is in them, as much as a crawl needs or everything, or
+//! that they could not be read. There are
 //! two: [`InProcess`] parses in the calling thread, [`ParserPool`] hands the page to a jailed child
 //! of the same program. Linux only: the jail is made of Linux' parts.
 //!
@@ -30,5 +31,5 @@ mod jail;
 pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
 pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
-pub use crate::parser::{InProcess, ParseOutcome, Parser, PoolError};
+pub use crate::parser::{InProcess, Parser, PoolError, Reading};
 pub use crate::pool::{ParserPool, PoolSettings};

@@ -3,28 +3,39 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use telusur_model::{ParsedPage, RawPage};
-use telusur_parse::ParseLimits;
+use telusur_model::{PageContent, ParsedPage, RawPage};
+use telusur_parse::{ContentLimits, ParseLimits};
 
 /// Reads pages. The calls block until the pages are read.
 pub trait Parser: Send + Sync {
-    /// Reads pages that are at hand together, which is cheaper than one by one; outcomes come in the
-    /// order of the pages. An error means that no page can be read at present: the crawl stops
-    /// loudly.
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError>;
+    /// Reads what a crawl goes by out of pages that are at hand together, which is cheaper than one
+    /// by one; outcomes come in the order of the pages. An error means that no page can be read at
+    /// present: the crawl stops loudly.
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
 
-    /// Reads one page.
-    fn parse(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
-        let mut outcomes = self.parse_all(&[page])?;
-        Ok(outcomes.pop().expect("every page has an outcome"))
+    /// Likewise, but reads everything that is in the pages.
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError>;
+
+    /// Reads what a crawl goes by out of one page.
+    fn parse(&self, page: &RawPage) -> Result<Reading<ParsedPage>, PoolError> {
+        self.parse_all(&[page]).map(only)
     }
+
+    /// Reads everything that is in one page.
+    fn read(&self, page: &RawPage) -> Result<Reading<PageContent>, PoolError> {
+        self.read_all(&[page]).map(only)
+    }
+}
+
+fn only<T>(mut readings: Vec<Reading<T>>) -> Reading<T> {
+    readings.pop().expect("every page has a reading")
 }
 
 /// What came of reading a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ParseOutcome {
+pub enum Reading<T> {
     /// What is in the page.
-    Parsed(Box<ParsedPage>),
+    Read(Box<T>),
     /// The page broke the parser. It is kept raw, and would break the parser again.
     Failed {
         /// How the parser broke, for people.
@@ -56,29 +67,30 @@ pub enum PoolError {
 }
 
 /// Parses in the calling thread, without a jail. A page that makes the parser panic is
-/// [`Failed`](ParseOutcome::Failed); one that makes it loop or overflow its stack is not stopped.
+/// [`Failed`](Reading::Failed); one that makes it loop or overflow its stack is not stopped.
 #[derive(Clone, Debug, Default)]
 pub struct InProcess {
-    limits: ParseLimits,
-}
-
-impl InProcess {
-    /// A parser with these limits.
-    pub fn new(limits: ParseLimits) -> Self {
-        Self { limits }
-    }
+    parse: ParseLimits,
+    content: ContentLimits,
 }
 
 impl Parser for InProcess {
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError> {
-        let parse = |page: &&RawPage| {
-            // Parsing is pure: whatever it had half done is dropped with the panic.
-            match catch_unwind(AssertUnwindSafe(|| telusur_parse::parse(page, &self.limits))) {
-                Ok(parsed) => ParseOutcome::Parsed(Box::new(parsed)),
-                Err(panic) => ParseOutcome::Failed { why: panicked(panic_text(&*panic)) },
-            }
-        };
-        Ok(pages.iter().map(parse).collect())
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+        Ok(pages.iter().map(|page| guarded(|| telusur_parse::parse(page, &self.parse))).collect())
+    }
+
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        let read = |page: &&RawPage| guarded(|| telusur_parse::read_page(page, &self.content));
+        Ok(pages.iter().map(read).collect())
+    }
+}
+
+/// Reads a page, and survives a panic. Reading is pure: whatever it had half done is dropped with
+/// the panic.
+fn guarded<T>(read: impl FnOnce() -> T) -> Reading<T> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(found) => Reading::Read(Box::new(found)),
+        Err(panic) => Reading::Failed { why: panicked(panic_text(&*panic)) },
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use telusur_model::{PageUrl, RawPage};
+use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage};
 
-use crate::frames::{Answer, FRAME_BYTES_MAX};
+use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
 use crate::jail::JailReport;
 use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
-use crate::parser::{ParseOutcome, Parser, PoolError, panicked};
+use crate::parser::{Parser, PoolError, Reading, panicked};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
 /// however many pages it has.
@@ -55,7 +55,7 @@ impl PoolSettings {
 }
 
 /// Parses in jailed children. A child that dies costs at most a second parse of the pages that it
-/// had; a page that kills two children is [`Failed`](ParseOutcome::Failed).
+/// had; a page that kills two children is [`Failed`](Reading::Failed).
 ///
 /// As many threads as there are children parse at once; further ones wait.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl ParserPool {
             resting.push(nursery.child().map_err(start)?.0);
         }
         let mut answers = Vec::new();
-        match resting[0].parse(&[&harmless_page()], &mut answers) {
+        match resting[0].read(Depth::Links, &[&harmless_page()], &mut answers) {
             Ok(()) if matches!(answers[..], [Answer::Parsed(_)]) => {}
             Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
             Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
@@ -121,11 +121,29 @@ impl ParserPool {
         self.places().resting.iter().map(ParserChild::pid).collect()
     }
 
-    /// Has a batch parsed by a child that was alive when it got it.
-    fn attempt(&self, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
+    fn all<T: Wanted>(&self, pages: &[&RawPage]) -> Result<Vec<Reading<T>>, PoolError> {
+        let mut readings = Vec::with_capacity(pages.len());
+        let mut left = pages;
+        while !left.is_empty() {
+            let (batch, behind) = left.split_at(batch_pages(left));
+            left = behind;
+            let answers = self.attempt(T::DEPTH, batch)?.answers;
+            // Which of the others killed the child is not known: each gets its second try alone,
+            // so that none can be blamed for its neighbours.
+            let unanswered = &batch[answers.len()..];
+            readings.extend(answers.into_iter().map(reading));
+            for page in unanswered {
+                readings.push(self.second_attempt(page)?);
+            }
+        }
+        Ok(readings)
+    }
+
+    /// Has a batch read by a child that was alive when it got it.
+    fn attempt(&self, depth: Depth, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
         let mut answers = Vec::with_capacity(pages.len());
         loop {
-            match self.lend()?.parse(pages, &mut answers) {
+            match self.lend()?.read(depth, pages, &mut answers) {
                 Ok(()) => {
                     self.fruitless.store(0, Ordering::Relaxed);
                     return Ok(Attempt { answers, death: None });
@@ -142,13 +160,13 @@ impl ParserPool {
     }
 
     /// Tries a page again that was left without an answer when its child died, this time alone.
-    fn second_attempt(&self, page: &RawPage) -> Result<ParseOutcome, PoolError> {
-        let Attempt { mut answers, death } = self.attempt(&[page])?;
+    fn second_attempt<T: Wanted>(&self, page: &RawPage) -> Result<Reading<T>, PoolError> {
+        let Attempt { mut answers, death } = self.attempt(T::DEPTH, &[page])?;
         match (answers.pop(), death) {
-            (Some(answer), _) => Ok(outcome(answer)),
+            (Some(answer), _) => Ok(reading(answer)),
             (None, why) => {
                 self.check_health()?;
-                Ok(ParseOutcome::Failed { why: why.unwrap_or_default() })
+                Ok(Reading::Failed { why: why.unwrap_or_default() })
             }
         }
     }
@@ -156,7 +174,7 @@ impl ParserPool {
     /// After a page has killed two children: was it the page? A child that cannot read a harmless
     /// page either says that it was not, and that pages must not be blamed for it.
     fn check_health(&self) -> Result<(), PoolError> {
-        while let Some(why) = self.attempt(&[&harmless_page()])?.death {
+        while let Some(why) = self.attempt(Depth::Links, &[&harmless_page()])?.death {
             self.note_fruitless(why)?;
         }
         Ok(())
@@ -219,22 +237,36 @@ impl ParserPool {
 }
 
 impl Parser for ParserPool {
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<ParseOutcome>, PoolError> {
-        let mut outcomes = Vec::with_capacity(pages.len());
-        let mut left = pages;
-        while !left.is_empty() {
-            let (batch, behind) = left.split_at(batch_pages(left));
-            left = behind;
-            let answers = self.attempt(batch)?.answers;
-            // Which of the others killed the child is not known: each gets its second try alone,
-            // so that none can be blamed for its neighbours.
-            let unanswered = &batch[answers.len()..];
-            outcomes.extend(answers.into_iter().map(outcome));
-            for page in unanswered {
-                outcomes.push(self.second_attempt(page)?);
-            }
-        }
-        Ok(outcomes)
+    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+        self.all(pages)
+    }
+
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        self.all(pages)
+    }
+}
+
+/// What can be wanted of a page.
+trait Wanted: Sized {
+    const DEPTH: Depth;
+
+    /// What is in the page, if the answer is of this depth.
+    fn found(answer: Answer) -> Option<Box<Self>>;
+}
+
+impl Wanted for ParsedPage {
+    const DEPTH: Depth = Depth::Links;
+
+    fn found(answer: Answer) -> Option<Box<Self>> {
+        if let Answer::Parsed(parsed) = answer { Some(parsed) } else { None }
+    }
+}
+
+impl Wanted for PageContent {
+    const DEPTH: Depth = Depth::Everything;
+
+    fn found(answer: Answer) -> Option<Box<Self>> {
+        if let Answer::Read(content) = answer { Some(content) } else { None }
     }
 }
 
@@ -263,13 +295,18 @@ struct Loan<'a> {
 }
 
 impl Loan<'_> {
-    fn parse(&mut self, pages: &[&RawPage], answers: &mut Vec<Answer>) -> Result<(), Death> {
+    fn read(
+        &mut self,
+        depth: Depth,
+        pages: &[&RawPage],
+        answers: &mut Vec<Answer>,
+    ) -> Result<(), Death> {
         let child = self.child.as_mut().expect("a loan is handed out with its child");
-        let parsed = child.parse(pages, answers);
-        if parsed.is_err() || child.is_worn() {
+        let read = child.read(depth, pages, answers);
+        if read.is_err() || child.is_worn() {
             self.child = None;
         }
-        parsed
+        read
     }
 }
 
@@ -285,13 +322,13 @@ impl Drop for Loan<'_> {
     }
 }
 
-fn outcome(answer: Answer) -> ParseOutcome {
+fn reading<T: Wanted>(answer: Answer) -> Reading<T> {
     match answer {
-        Answer::Parsed(parsed) => ParseOutcome::Parsed(parsed),
-        Answer::Panicked(text) => ParseOutcome::Failed { why: panicked(&plain(&text)) },
-        Answer::TooLarge => ParseOutcome::Failed {
+        Answer::Panicked(text) => Reading::Failed { why: panicked(&plain(&text)) },
+        Answer::TooLarge => Reading::Failed {
             why: format!("the page or what is in it is larger than {FRAME_BYTES_MAX} bytes"),
         },
+        read => Reading::Read(T::found(read).expect("an answer of another depth is malformed")),
     }
 }
 

@@ -17,7 +17,7 @@ fn page(body: &'static [u8]) -> RawPage {
 
 fn sent_page() -> Vec<u8> {
     let mut wire = Vec::new();
-    send_batch(&mut wire, &[&page(b"<p>hello")]).unwrap();
+    send_batch(&mut wire, Depth::Links, &[&page(b"<p>hello")]).unwrap();
     wire
 }
 
@@ -76,8 +76,8 @@ impl Write for Reluctant {
 fn a_page_arrives_as_it_was_sent() {
     for body in [&b""[..], b"<p>hello", &[0; 3 << 20]] {
         let mut wire = Vec::new();
-        send_batch(&mut wire, &[&page(body)]).unwrap();
-        assert_eq!(read_batch(&mut &wire[..]).unwrap(), [page(body)]);
+        send_batch(&mut wire, Depth::Links, &[&page(body)]).unwrap();
+        assert_eq!(read_batch(&mut &wire[..]).unwrap().pages, [page(body)]);
     }
 }
 
@@ -85,11 +85,11 @@ fn a_page_arrives_as_it_was_sent() {
 fn pages_of_a_batch_arrive_together() {
     let (one, two, three) = (page(b"one"), page(b""), page(b"three"));
     let mut wire = Vec::new();
-    send_batch(&mut wire, &[&one, &two]).unwrap();
-    send_batch(&mut wire, &[&three]).unwrap();
+    send_batch(&mut wire, Depth::Links, &[&one, &two]).unwrap();
+    send_batch(&mut wire, Depth::Links, &[&three]).unwrap();
     let mut left = &wire[..];
-    assert_eq!(read_batch(&mut left).unwrap(), [one, two]);
-    assert_eq!(read_batch(&mut left).unwrap(), [three]);
+    assert_eq!(read_batch(&mut left).unwrap().pages, [one, two]);
+    assert_eq!(read_batch(&mut left).unwrap().pages, [three]);
     assert!(matches!(read_batch(&mut left), Err(FrameError::Ended)));
 }
 
@@ -108,17 +108,28 @@ fn an_answer_arrives_as_it_was_sent() {
     }
     let mut left = &wire[..];
     for answer in answers {
-        assert_eq!(Frame::read(&mut left).unwrap().into_answer().unwrap(), answer);
+        assert_eq!(Frame::read(&mut left).unwrap().into_answer(Depth::Links).unwrap(), answer);
     }
     assert!(matches!(Frame::read(&mut left), Err(FrameError::Ended)));
 }
 
 #[test]
+fn an_answer_has_the_depth_that_was_asked_for() {
+    let (mut links, mut everything) = (Vec::new(), Vec::new());
+    append_answer(&mut links, &Answer::Parsed(Box::default())).unwrap();
+    append_answer(&mut everything, &Answer::Read(Box::default())).unwrap();
+    malformed(read(&links).unwrap().into_answer(Depth::Everything));
+    malformed(read(&everything).unwrap().into_answer(Depth::Links));
+    let answer = read(&everything).unwrap().into_answer(Depth::Everything).unwrap();
+    assert_eq!(answer, Answer::Read(Box::default()));
+}
+
+#[test]
 fn a_stream_may_give_and_take_as_little_as_it_likes() {
     let mut stream = Reluctant::holding(Vec::new());
-    send_batch(&mut stream, &[&page(b"<p>hello")]).unwrap();
+    send_batch(&mut stream, Depth::Links, &[&page(b"<p>hello")]).unwrap();
     assert_eq!(stream.bytes, sent_page());
-    assert_eq!(read_batch(&mut stream).unwrap(), [page(b"<p>hello")]);
+    assert_eq!(read_batch(&mut stream).unwrap().pages, [page(b"<p>hello")]);
 }
 
 #[test]
@@ -133,7 +144,7 @@ fn a_frame_that_is_cut_is_an_error_at_every_byte() {
 #[test]
 fn an_unknown_kind_is_malformed() {
     malformed(read(&[0; HEADER_BYTES]));
-    malformed(read(&[6, 0, 0, 0, 0, 0, 0, 0, 0]));
+    malformed(read(&[7, 0, 0, 0, 0, 0, 0, 0, 0]));
 }
 
 #[test]
@@ -142,12 +153,12 @@ fn bytes_behind_the_head_are_malformed() {
     append_answer(&mut wire, &Answer::Panicked("oh".into())).unwrap();
     wire.push(0);
     wire[1] += 1;
-    malformed(read(&wire).unwrap().into_answer());
+    malformed(read(&wire).unwrap().into_answer(Depth::Links));
 }
 
 #[test]
 fn a_frame_of_another_kind_is_malformed() {
-    malformed(read(&sent_page()).unwrap().into_answer());
+    malformed(read(&sent_page()).unwrap().into_answer(Depth::Links));
     malformed(read(&sent_page()).unwrap().into_hello());
 }
 
@@ -174,7 +185,10 @@ fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
 fn a_page_beyond_the_limit_is_not_sent() {
     let large = RawPage { body: Bytes::from(vec![0; FRAME_BYTES_MAX]), ..page(b"") };
     let mut wire = Vec::new();
-    assert!(matches!(send_batch(&mut wire, &[&large]), Err(FrameError::TooLarge { .. })));
+    assert!(matches!(
+        send_batch(&mut wire, Depth::Links, &[&large]),
+        Err(FrameError::TooLarge { .. })
+    ));
     assert!(wire.is_empty());
 }
 
@@ -186,7 +200,8 @@ fn an_answer_beyond_the_limit_is_said_to_be_one() {
     append_answer(&mut wire, &Answer::Panicked("before".into())).unwrap();
     append_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();
     let mut left = &wire[..];
-    let answers = [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer().unwrap());
+    let answers =
+        [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer(Depth::Links).unwrap());
     assert_eq!(answers, [Answer::Panicked("before".into()), Answer::TooLarge]);
     assert!(left.is_empty());
 }

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use telusur_model::{ParsedPage, RawPage};
-use telusur_parse::ParseLimits;
-use telusur_parse_pool::frames::{Answer, Hello, append_answer, read_batch, send_hello};
+use telusur_parse::{ContentLimits, ParseLimits, read_page};
+use telusur_parse_pool::frames::{Answer, Depth, Hello, append_answer, read_batch, send_hello};
 use telusur_parse_pool::{JailReport, Wall, child_main};
 
 use crate::{attempts, deaths};
@@ -44,9 +44,13 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
 /// A real child: the path of a page says what becomes of it.
 fn jailed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut pages = 0;
-    child_main(arguments, |page| {
+    child_main(arguments, |page, depth| {
         pages += 1;
-        obey(page, pages)
+        let parsed = obey(page, pages);
+        match depth {
+            Depth::Links => Answer::Parsed(Box::new(parsed)),
+            Depth::Everything => Answer::Read(Box::new(read_page(page, &ContentLimits::default()))),
+        }
     })
 }
 
@@ -107,7 +111,7 @@ fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> E
     send_hello(&mut stream, &Hello::new(jail)).unwrap();
     while let Ok(batch) = read_batch(&mut stream) {
         let mut outbox = bytes.to_vec();
-        if batch[0].url.host_str() != "a.org" {
+        if batch.pages[0].url.host_str() != "a.org" {
             outbox.clear();
             append_answer(&mut outbox, &Answer::Parsed(Box::default())).unwrap();
         }

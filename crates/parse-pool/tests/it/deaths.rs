@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-use telusur_parse_pool::{ParseOutcome, Parser, PoolError};
+use telusur_parse_pool::{Parser, PoolError, Reading};
 
 use crate::support::{Plan, TestPool, kill, one_child, page, wait_until_busy, wait_until_gone};
 
@@ -112,8 +112,11 @@ pub(crate) fn neighbours_are_not_blamed() {
     let test = one_child();
     let pages = ["/1", "/abort", "/2", "/panic", "/3"].map(page);
     let outcomes = test.pool.parse_all(&pages.each_ref()).unwrap();
-    let parsed = outcomes.iter().map(|outcome| matches!(outcome, ParseOutcome::Parsed(_)));
+    let parsed = outcomes.iter().map(|outcome| matches!(outcome, Reading::Read(_)));
     assert_eq!(parsed.collect::<Vec<_>>(), [true, false, true, false, true]);
+    let readings = test.pool.read_all(&pages.each_ref()).unwrap();
+    let read = readings.iter().map(|reading| matches!(reading, Reading::Read(_)));
+    assert_eq!(read.collect::<Vec<_>>(), [true, false, true, false, true]);
 }
 
 /// More threads than children, and every third page kills.
@@ -121,7 +124,7 @@ pub(crate) fn other_pages_go_on() {
     let test = Plan { children: 2, ..Plan::default() }.start();
     let parsed = |thread: usize, index: usize| {
         let path = if (thread + index).is_multiple_of(3) { "/abort" } else { "/" };
-        matches!(test.pool.parse(&page(path)).unwrap(), ParseOutcome::Parsed(_))
+        matches!(test.pool.parse(&page(path)).unwrap(), Reading::Read(_))
     };
     let read = |thread| (0..12).filter(|index| parsed(thread, *index)).count();
     std::thread::scope(|threads| {

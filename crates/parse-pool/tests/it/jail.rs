@@ -18,6 +18,7 @@ pub(crate) fn pages_are_read_as_in_this_process() {
     for (page, outcome) in pages.iter().zip(outcomes) {
         assert_eq!(test.pool.parse(page).unwrap(), outcome);
     }
+    assert_eq!(test.pool.read_all(&pages).unwrap(), here.read_all(&pages).unwrap());
     assert!(test.pool.parse_all(&[]).unwrap().is_empty());
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use telusur_model::RawPage;
 use telusur_parse_pool::frames::FRAME_BYTES_MAX;
-use telusur_parse_pool::{ChildLimits, ParseOutcome, Parser};
+use telusur_parse_pool::{ChildLimits, Parser, Reading};
 
 use crate::support::{Plan, one_child, page};
 
@@ -39,7 +39,7 @@ pub(crate) fn a_page_too_large_to_send() {
     let pid = test.child_pid();
     let large = RawPage { body: Bytes::from(vec![0; FRAME_BYTES_MAX]), ..page("/") };
     let outcome = test.pool.parse(&large).unwrap();
-    assert!(matches!(outcome, ParseOutcome::Failed { .. }));
+    assert!(matches!(outcome, Reading::Failed { .. }));
     assert_eq!(test.child_pid(), pid, "the child was not even asked");
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal};
 use telusur_model::{PageUrl, ParsedPage, RawPage};
-use telusur_parse_pool::{ChildLimits, ParseOutcome, Parser, ParserPool, PoolError, PoolSettings};
+use telusur_parse_pool::{ChildLimits, Parser, ParserPool, PoolError, PoolSettings, Reading};
 use tempfile::TempDir;
 
 /// A pool and the directory that it lives in.
@@ -52,8 +52,8 @@ impl TestPool {
     #[track_caller]
     pub(crate) fn parsed(&self, path: &str) -> ParsedPage {
         match self.pool.parse(&page(path)).unwrap() {
-            ParseOutcome::Parsed(parsed) => *parsed,
-            ParseOutcome::Failed { why } => panic!("{path} failed: {why}"),
+            Reading::Read(parsed) => *parsed,
+            Reading::Failed { why } => panic!("{path} failed: {why}"),
         }
     }
 
@@ -61,8 +61,8 @@ impl TestPool {
     #[track_caller]
     pub(crate) fn failed(&self, path: &str) -> String {
         match self.pool.parse(&page(path)).unwrap() {
-            ParseOutcome::Parsed(parsed) => panic!("{path} was parsed: {parsed:?}"),
-            ParseOutcome::Failed { why } => why,
+            Reading::Read(parsed) => panic!("{path} was parsed: {parsed:?}"),
+            Reading::Failed { why } => why,
         }
     }
 
