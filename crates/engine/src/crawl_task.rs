@@ -58,6 +58,7 @@ pub(crate) enum Event {
     Written(Written),
     Command(Command),
     StageDied(&'static str),
+    Broken(EngineError),
 }
 
 /// A visit that is back from the web.
@@ -251,6 +252,7 @@ impl CrawlTask {
             Event::Written(written) => self.written(written)?,
             Event::Command(command) => self.command(command),
             Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
+            Event::Broken(error) => return Err(error),
         }
         Ok(())
     }

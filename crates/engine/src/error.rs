@@ -1,5 +1,6 @@
 //! What can go wrong with us. What goes wrong with the web is data.
 
+use telusur_parse_pool::PoolError;
 use telusur_store::StoreError;
 
 /// The engine stopped.
@@ -11,6 +12,9 @@ pub enum EngineError {
     /// A stage ended that must not end.
     #[error("the {0} stage ended unexpectedly; nothing acknowledged is lost, start again to go on")]
     StageDied(&'static str),
+    /// No page can be read.
+    #[error(transparent)]
+    Parser(PoolError),
 }
 
 /// A request to the engine that cannot be carried out.

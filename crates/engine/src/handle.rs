@@ -10,6 +10,7 @@ use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress};
+use telusur_parse_pool::Parser;
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -18,7 +19,7 @@ use crate::crawl_task::{Command, CrawlTask, Event, Goal, PIPELINE_VISITS_MAX, Re
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
-use crate::parse_stage;
+use crate::parse_stage::{self, Reader};
 
 /// Events waiting for the crawl task; senders wait when it is full.
 const EVENTS_MAX: usize = 4096;
@@ -33,6 +34,8 @@ pub struct EngineParts {
     pub fetcher: Arc<dyn Fetch>,
     /// The clocks.
     pub clock: Arc<dyn Clock>,
+    /// Who reads the pages.
+    pub parser: Arc<dyn Parser>,
     /// Where pages become searchable; without it they do not, in this process.
     pub index: Option<Arc<SearchIndex>>,
 }
@@ -49,6 +52,7 @@ pub struct EngineOptions {
 /// A running engine.
 pub struct Engine {
     store: Arc<dyn Store>,
+    parser: Arc<dyn Parser>,
     clock: Arc<dyn Clock>,
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
@@ -61,6 +65,7 @@ pub struct Engine {
 #[derive(Clone)]
 pub struct EngineHandle {
     store: Arc<dyn Store>,
+    parser: Arc<dyn Parser>,
     clock: Arc<dyn Clock>,
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
@@ -69,7 +74,7 @@ pub struct EngineHandle {
 impl Engine {
     /// Starts the stages. Must be called inside a tokio runtime.
     pub fn start(parts: EngineParts, options: &EngineOptions) -> std::io::Result<Self> {
-        let EngineParts { store, fetcher, clock, index } = parts;
+        let EngineParts { store, fetcher, clock, parser, index } = parts;
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
@@ -84,7 +89,14 @@ impl Engine {
         };
         let committer = commit_stage::start(writer, commit_queue)?;
         let threads = options.parse_threads.max(1);
-        let parsers = parse_stage::start(threads, parse_queue, &commit, &store, &clock)?;
+        let reader = Reader {
+            store: Arc::clone(&store),
+            clock: Arc::clone(&clock),
+            parser: Arc::clone(&parser),
+            commit: commit.clone(),
+            events: events.clone(),
+        };
+        let parsers = parse_stage::start(threads, parse_queue, &reader)?;
         let index = match index {
             Some(index) => Some(IndexStage::start(Indexer::new(Arc::clone(&store), index))?),
             None => None,
@@ -110,13 +122,14 @@ impl Engine {
             witness_called: None,
         };
         let task = tokio::spawn(task.run());
-        Ok(Self { store, clock, events, progress, task, commit: Some(committer), parsers })
+        Ok(Self { store, parser, clock, events, progress, task, commit: Some(committer), parsers })
     }
 
     /// For those who ask it for things.
     pub fn handle(&self) -> EngineHandle {
         EngineHandle {
             store: Arc::clone(&self.store),
+            parser: Arc::clone(&self.parser),
             clock: Arc::clone(&self.clock),
             events: self.events.downgrade(),
             progress: self.progress.clone(),
@@ -190,6 +203,11 @@ impl EngineHandle {
     /// Pictures of all crawls of this process.
     pub fn progress(&self) -> watch::Receiver<BTreeMap<CrawlNo, Progress>> {
         self.progress.clone()
+    }
+
+    /// Who reads pages in this process.
+    pub(crate) fn parser(&self) -> Arc<dyn Parser> {
+        Arc::clone(&self.parser)
     }
 
     /// Whether a crawl is in this process, running or paused.

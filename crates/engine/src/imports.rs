@@ -83,7 +83,7 @@ impl<'a> Importer<'a> {
             truncated: false,
             wire_bytes: 0,
         };
-        let packed = self.store.pack(&self.crawl, &answer, &parsed, at);
+        let packed = self.store.pack(&self.crawl, &answer, Some(&parsed), at);
         let text = parsed.visible_text.as_bytes();
         let record = PageRecord {
             seq: 0,
@@ -111,6 +111,7 @@ impl<'a> Importer<'a> {
             lastmod: None,
             directives: Directives::default(),
             soft_404: false,
+            parse_failed: None,
             change: None,
             link_count: 0,
             body: None,

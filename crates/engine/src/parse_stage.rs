@@ -15,11 +15,14 @@ use telusur_model::{
     PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, Timestamp, UrlKey, Via, Visit,
     matches_topic,
 };
-use telusur_parse::ParseLimits;
+use telusur_parse_pool::{Parser, PoolError, Reading};
 use telusur_store::{Ending, How, IdEnding, PageToStore, Store};
+use tokio::sync::mpsc;
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
+use crate::crawl_task::Event;
+use crate::error::EngineError;
 use crate::id_visits::is_of_walk;
 use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
@@ -28,7 +31,7 @@ use crate::stored_page::{earlier_page, stored_answer};
 
 /// Pages that a thread takes at once when many are waiting: a lock and a wake-up for each would cost
 /// as much as a small page.
-const TAKEN_MAX: usize = 4;
+const TAKEN_MAX: usize = 16;
 
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
@@ -42,29 +45,32 @@ pub(crate) struct ParseWork {
 pub(crate) fn start(
     threads: usize,
     work: Receiver<ParseWork>,
-    commit: &SyncSender<CommitWork>,
-    store: &Arc<dyn Store>,
-    clock: &Arc<dyn Clock>,
+    reader: &Reader,
 ) -> std::io::Result<Vec<JoinHandle<()>>> {
     let work = Arc::new(Mutex::new(work));
     (0..threads)
         .map(|index| {
-            let (work, commit) = (Arc::clone(&work), commit.clone());
-            let reader = Reader { store: Arc::clone(store), clock: Arc::clone(clock) };
+            let (work, reader) = (Arc::clone(&work), reader.clone());
             std::thread::Builder::new()
                 .name(format!("parse-{index}"))
-                .spawn(move || reader.run(&work, &commit))
+                .spawn(move || reader.run(&work))
         })
         .collect()
 }
 
-struct Reader {
-    store: Arc<dyn Store>,
-    clock: Arc<dyn Clock>,
+/// What every thread needs.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) parser: Arc<dyn Parser>,
+    pub(crate) commit: SyncSender<CommitWork>,
+    /// For the news that no page can be read any more.
+    pub(crate) events: mpsc::Sender<Event>,
 }
 
 impl Reader {
-    fn run(&self, work: &Mutex<Receiver<ParseWork>>, commit: &SyncSender<CommitWork>) {
+    fn run(&self, work: &Mutex<Receiver<ParseWork>>) {
         let mut taken = Vec::with_capacity(TAKEN_MAX);
         loop {
             {
@@ -74,15 +80,52 @@ impl Reader {
                 taken.push(first);
                 taken.extend(work.try_iter().take(TAKEN_MAX - 1));
             }
-            for next in taken.drain(..) {
-                if commit.send(self.read(next)).is_err() {
+            let readings = match self.parse_ahead(&taken) {
+                Ok(readings) => readings,
+                Err(error) => return self.give_up(error),
+            };
+            for (next, reading) in taken.drain(..).zip(readings) {
+                let done = match self.read(next, reading) {
+                    Ok(done) => done,
+                    Err(error) => return self.give_up(error),
+                };
+                if self.commit.send(done).is_err() {
                     return;
                 }
             }
         }
     }
 
-    fn read(&self, work: ParseWork) -> CommitWork {
+    fn give_up(&self, error: PoolError) {
+        // If nobody listens, the engine has ended already.
+        let _ = self.events.blocking_send(Event::Broken(EngineError::Parser(error)));
+    }
+
+    /// Parses the pages that will be asked for, all at once: a child is woken once for many.
+    fn parse_ahead(
+        &self,
+        taken: &[ParseWork],
+    ) -> Result<Vec<Option<Reading<ParsedPage>>>, PoolError> {
+        let wanted: Vec<_> = taken.iter().filter_map(page_to_parse).collect();
+        let mut readings = self.parser.parse_all(&wanted)?.into_iter();
+        let of_work = |work| page_to_parse(work).and_then(|_| readings.next());
+        Ok(taken.iter().map(of_work).collect())
+    }
+
+    /// What is in a page, if it was not parsed ahead.
+    fn reading(
+        &self,
+        page: &RawPage,
+        ahead: Option<Reading<ParsedPage>>,
+    ) -> Result<Reading<ParsedPage>, PoolError> {
+        ahead.map_or_else(|| self.parser.parse(page), Ok)
+    }
+
+    fn read(
+        &self,
+        work: ParseWork,
+        ahead: Option<Reading<ParsedPage>>,
+    ) -> Result<CommitWork, PoolError> {
         let ParseWork { visit, fetched, disposition, context } = work;
         let body_bytes = fetched.body_bytes();
         let at = self.clock.wall();
@@ -91,19 +134,19 @@ impl Reader {
             .map(|moment| Timestamp(at.0.saturating_sub(self.clock.now().ms_since(moment))));
         if visit.purpose.is_errand() {
             let end = if visit.purpose == Purpose::Probe {
-                ErrandEnd::Probe(not_found_look(&fetched))
+                ErrandEnd::Probe(self.not_found_look(&fetched, ahead)?)
             } else {
                 let token = &context.product_token;
                 ErrandEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
             };
             let (visit, end) = (Box::new(visit), Box::new(end));
-            return CommitWork::Errand { visit, requested_at, body_bytes, end };
+            return Ok(CommitWork::Errand { visit, requested_at, body_bytes, end });
         }
         if visit.place.id().is_some() {
             let asked = Asked { visit: &visit, context: &context, at, requested_at };
-            let (how, id, found) = self.read_id(&asked, fetched, disposition);
+            let (how, id, found) = self.read_id(&asked, fetched, disposition, ahead)?;
             let ending = ending(visit, &context, how, id, found, at, requested_at);
-            return CommitWork::Ending { ending: Box::new(ending), body_bytes };
+            return Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes });
         }
         let mut found = Found::default();
         let how = match disposition {
@@ -112,11 +155,11 @@ impl Reader {
             }
             Disposition::Settle => {
                 let asked = Asked { visit: &visit, context: &context, at, requested_at };
-                self.settle(&asked, fetched, &mut found)
+                self.settle(&asked, fetched, ahead, &mut found)?
             }
         };
         let ending = ending(visit, &context, how, None, found, at, requested_at);
-        CommitWork::Ending { ending: Box::new(ending), body_bytes }
+        Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes })
     }
 
     /// What an id answered, and what is kept of it.
@@ -125,27 +168,32 @@ impl Reader {
         asked: &Asked<'_>,
         fetched: Fetched,
         disposition: Disposition,
-    ) -> (How, Option<IdEnding>, Found) {
+        ahead: Option<Reading<ParsedPage>>,
+    ) -> Result<(How, Option<IdEnding>, Found), PoolError> {
         let mut found = Found::default();
         let (why, status) = trouble(&fetched.outcome);
         let is_excused = matches!(disposition, Disposition::Retry { counted: false, .. });
         let (answer, how) = match fetched.outcome {
             // Not its own failure: it is asked again, and no attempt is used up.
             _ if is_excused => (Answer::Failed(Retry::NotCounted), How::NoPage { status }),
-            FetchOutcome::NotModified => match self.unchanged(asked, fetched.took_ms, &mut found) {
-                how @ How::Page(_) => (Answer::Content, how),
-                _ => (Answer::Failed(Retry::Never), How::NoPage { status }),
-            },
+            FetchOutcome::NotModified => {
+                match self.unchanged(asked, fetched.took_ms, &mut found)? {
+                    how @ How::Page(_) => (Answer::Content, how),
+                    _ => (Answer::Failed(Retry::Never), How::NoPage { status }),
+                }
+            }
             FetchOutcome::Page(page) => {
-                let parsed = match page.status {
-                    200..300 => telusur_parse::parse(&page, &ParseLimits::default()),
-                    _ => ParsedPage::default(),
+                let reading = match page.status {
+                    200..300 => self.reading(&page, ahead)?,
+                    _ => Reading::Read(Box::default()),
                 };
                 // What is not read as text, such as JSON, is matched as it came.
                 let body = page.body.clone();
-                let text = match parsed.visible_text.is_empty() {
-                    true => String::from_utf8_lossy(&body),
-                    false => Cow::Borrowed(parsed.visible_text.as_str()),
+                let text = match &reading {
+                    Reading::Read(parsed) if !parsed.visible_text.is_empty() => {
+                        Cow::Borrowed(parsed.visible_text.as_str())
+                    }
+                    _ => String::from_utf8_lossy(&body),
                 };
                 let outcome = FetchOutcome::Page(page);
                 let answer = asked.judge(&outcome, &text);
@@ -154,7 +202,7 @@ impl Reader {
                     Answer::Content => How::Page(Box::new(self.page(
                         asked,
                         page,
-                        parsed,
+                        reading,
                         fetched.took_ms,
                         &mut found,
                     ))),
@@ -167,43 +215,54 @@ impl Reader {
         if !asked.context.crawl.follows_links() {
             found = Found::default();
         }
-        (how, asked.context.id_ending(asked.visit, answer, why), found)
+        Ok((how, asked.context.id_ending(asked.visit, answer, why), found))
     }
 
-    fn settle(&self, asked: &Asked<'_>, fetched: Fetched, found: &mut Found) -> How {
-        match fetched.outcome {
+    fn settle(
+        &self,
+        asked: &Asked<'_>,
+        fetched: Fetched,
+        ahead: Option<Reading<ParsedPage>>,
+        found: &mut Found,
+    ) -> Result<How, PoolError> {
+        Ok(match fetched.outcome {
             FetchOutcome::Page(page) if let Purpose::Sitemap { nesting } = asked.visit.purpose => {
                 let reading = read_sitemap(asked.visit, &page, nesting, asked.context);
                 found.links = reading.discoveries;
                 reading.how
             }
             FetchOutcome::Page(page) => {
-                let parsed = telusur_parse::parse(&page, &ParseLimits::default());
-                How::Page(Box::new(self.page(asked, page, parsed, fetched.took_ms, found)))
+                let reading = self.reading(&page, ahead)?;
+                How::Page(Box::new(self.page(asked, page, reading, fetched.took_ms, found)))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
             FetchOutcome::Refused { why, detail } | FetchOutcome::Failed { why, detail, .. } => {
                 How::Failed { reason: why, detail }
             }
-            FetchOutcome::NotModified => self.unchanged(asked, fetched.took_ms, found),
-        }
+            FetchOutcome::NotModified => self.unchanged(asked, fetched.took_ms, found)?,
+        })
     }
 
     /// A page that the server did not send again: what the earlier crawl stored is its content.
-    fn unchanged(&self, asked: &Asked<'_>, took_ms: u64, found: &mut Found) -> How {
+    fn unchanged(
+        &self,
+        asked: &Asked<'_>,
+        took_ms: u64,
+        found: &mut Found,
+    ) -> Result<How, PoolError> {
         let earlier = self
             .earlier(asked)
             .and_then(|page| stored_answer(self.store.as_ref(), &page).ok().flatten());
         let Some(page) = earlier else {
             let detail =
                 "the server says it is unchanged, but what it was is not stored".to_owned();
-            return How::Failed { reason: Reason::ProtocolError, detail };
+            return Ok(How::Failed { reason: Reason::ProtocolError, detail });
         };
-        let parsed = telusur_parse::parse(&page, &ParseLimits::default());
-        let mut stored = self.page(asked, page, parsed, took_ms, found);
+        let reading = self.parser.parse(&page)?;
+        let mut stored = self.page(asked, page, reading, took_ms, found);
         stored.record.change = Some(Change::NotSent);
         stored.record.wire_bytes = 0;
-        How::Page(Box::new(stored))
+        Ok(How::Page(Box::new(stored)))
     }
 
     /// The page that the repeated crawl has for this URL.
@@ -216,12 +275,18 @@ impl Reader {
         &self,
         asked: &Asked<'_>,
         page: RawPage,
-        mut parsed: ParsedPage,
+        reading: Reading<ParsedPage>,
         took_ms: u64,
         found: &mut Found,
     ) -> PageToStore {
-        let packed = self.store.pack(&asked.context.crawl, &page, &parsed, asked.at);
+        let (mut parsed, parse_failed) = match reading {
+            Reading::Read(parsed) => (*parsed, None),
+            Reading::Failed { why } => (ParsedPage::default(), Some(why)),
+        };
+        let extract = parse_failed.is_none().then_some(&parsed);
+        let packed = self.store.pack(&asked.context.crawl, &page, extract, asked.at);
         let mut record = record(asked, &page, &parsed, took_ms);
+        record.parse_failed = parse_failed;
         record.change = asked.context.crawl.recrawl_of.map(|_| match self.earlier(asked) {
             None => Change::New,
             Some(earlier) if earlier.digest == record.digest => Change::Same,
@@ -234,6 +299,34 @@ impl Reader {
         }
         PageToStore { record, packed }
     }
+
+    /// How an origin answered for a page that does not exist.
+    fn not_found_look(
+        &self,
+        fetched: &Fetched,
+        ahead: Option<Reading<ParsedPage>>,
+    ) -> Result<Option<NotFoundLook>, PoolError> {
+        Ok(match &fetched.outcome {
+            FetchOutcome::Page(page) => match self.reading(page, ahead)? {
+                Reading::Read(parsed) => Some(look_of(page, &parsed)),
+                Reading::Failed { .. } => None,
+            },
+            FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),
+            _ => None,
+        })
+    }
+}
+
+/// The page that will have to be parsed, if there is one.
+fn page_to_parse(work: &ParseWork) -> Option<&RawPage> {
+    let FetchOutcome::Page(page) = &work.fetched.outcome else { return None };
+    let is_wanted = match work.visit.purpose {
+        Purpose::Robots | Purpose::Sitemap { .. } => false,
+        Purpose::Probe => true,
+        Purpose::Page if work.visit.place.id().is_some() => (200..300).contains(&page.status),
+        Purpose::Page => matches!(work.disposition, Disposition::Settle),
+    };
+    is_wanted.then_some(page)
 }
 
 /// A visit and its surroundings.
@@ -410,21 +503,11 @@ fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) 
         directives: directives(page, metas(parsed), &asked.context.product_token),
         // Whatever the user named exists for the user.
         soft_404: visit.depth > 0 && asked.context.soft_404.is_one(page, parsed),
+        parse_failed: None,
         change: None,
         link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),
         body: None,
         parsed: None,
-    }
-}
-
-/// How an origin answered for a page that does not exist.
-fn not_found_look(fetched: &Fetched) -> Option<NotFoundLook> {
-    match &fetched.outcome {
-        FetchOutcome::Page(page) => {
-            Some(look_of(page, &telusur_parse::parse(page, &ParseLimits::default())))
-        }
-        FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),
-        _ => None,
     }
 }
 

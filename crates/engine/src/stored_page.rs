@@ -1,35 +1,66 @@
-//! The stored pages of a crawl, and what is in them: read out of its body again, or, where no body is kept, as it was
-//! extracted when the page came.
+//! The stored pages of a crawl, and what is in them: read out of its body again, or, where no body is
+//! kept, as it was extracted when the page came.
+
+use std::sync::Arc;
 
 use telusur_model::{CrawlNo, PageContent, PageRecord, PageUrl, ParsedPage, RawPage};
-use telusur_parse::{ContentLimits, ParseLimits};
+use telusur_parse_pool::{Parser, PoolError, Reading};
 use telusur_store::{Body, Store, StoreError, UrlState};
 
-/// What a crawl goes by in a stored page; `None` if nothing of it is kept.
-pub(crate) fn stored_page(
-    store: &dyn Store,
-    crawl: CrawlNo,
-    page: &PageRecord,
-) -> Result<Option<ParsedPage>, StoreError> {
-    if let Some(blob) = page.body {
-        let raw = raw_page(page, store.body(crawl, blob)?);
-        return Ok(Some(telusur_parse::parse(&raw, &ParseLimits::default())));
-    }
-    page.parsed.map(|blob| store.parsed(crawl, blob)).transpose()
+/// Reads stored pages again.
+#[derive(Clone)]
+pub(crate) struct StoredPages {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) parser: Arc<dyn Parser>,
 }
 
-/// Everything that is in a stored page, by the present extractor; `None` if nothing of it is kept.
-/// Where only an extract is kept, there are no more kinds of content than it has.
-pub(crate) fn stored_content(
-    store: &dyn Store,
-    page: &PageRecord,
-) -> Result<Option<PageContent>, StoreError> {
-    if let Some(raw) = stored_answer(store, page)? {
-        return Ok(Some(telusur_parse::read_page(&raw, &ContentLimits::default())));
+impl StoredPages {
+    /// What a crawl goes by in a stored page; `None` if nothing of it is kept, or it cannot be
+    /// parsed.
+    pub(crate) fn parsed(&self, page: &PageRecord) -> Result<Option<ParsedPage>, StoreError> {
+        if let Some(raw) = self.readable(page)? {
+            return found(self.parser.parse(&raw));
+        }
+        page.parsed.map(|blob| self.store.parsed(page.crawl, blob)).transpose()
     }
-    let Some(blob) = page.parsed else { return Ok(None) };
-    let content = PageContent::from(store.parsed(page.crawl, blob)?);
-    Ok(Some(PageContent { bytes: page.bytes, ..content }))
+
+    /// The answer of a page whose body is kept, unless it has broken the parser before.
+    fn readable(&self, page: &PageRecord) -> Result<Option<RawPage>, StoreError> {
+        if page.parse_failed.is_some() {
+            return Ok(None);
+        }
+        stored_answer(self.store.as_ref(), page)
+    }
+
+    /// What a crawl goes by in an answer.
+    pub(crate) fn parse(&self, answer: &RawPage) -> Result<Reading<ParsedPage>, StoreError> {
+        self.parser.parse(answer).map_err(unreadable)
+    }
+
+    /// Everything that is in a stored page, by the present extractor; `None` if nothing of it is
+    /// kept, or it cannot be parsed. Where only an extract is kept, there are no more kinds of
+    /// content than it has.
+    pub(crate) fn content(&self, page: &PageRecord) -> Result<Option<PageContent>, StoreError> {
+        if let Some(raw) = self.readable(page)? {
+            return found(self.parser.read(&raw));
+        }
+        let Some(blob) = page.parsed else { return Ok(None) };
+        let content = PageContent::from(self.store.parsed(page.crawl, blob)?);
+        Ok(Some(PageContent { bytes: page.bytes, ..content }))
+    }
+}
+
+fn found<T>(reading: Result<Reading<T>, PoolError>) -> Result<Option<T>, StoreError> {
+    match reading.map_err(unreadable)? {
+        Reading::Read(found) => Ok(Some(*found)),
+        Reading::Failed { .. } => Ok(None),
+    }
+}
+
+/// No page can be read on this machine at present.
+fn unreadable(error: PoolError) -> StoreError {
+    let source = std::io::Error::other(error);
+    StoreError::Io { doing: "read a stored page".to_owned(), source }
 }
 
 /// The page that a crawl stored for a URL.

@@ -88,6 +88,8 @@ pub struct PageRecord {
     pub directives: Directives,
     /// Whether it looks like what its host sends for pages that do not exist.
     pub soft_404: bool,
+    /// Why it could not be parsed; then it is kept as it came, and has no title and no links.
+    pub parse_failed: Option<String>,
     /// What became of it since the crawl that this one repeats; `None` in other crawls.
     pub change: Option<Change>,
     /// Links on the page.

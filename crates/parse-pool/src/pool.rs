@@ -19,8 +19,6 @@ use crate::parser::{Parser, PoolError, Reading, panicked};
 const BATCH_PAGES_MAX: usize = 16;
 /// Bytes of body after which a batch is full.
 const BATCH_BYTES_MAX: usize = 1 << 20;
-/// Where parent and child meet, in the data directory.
-const SOCKET_NAME: &str = "parser.sock";
 /// Deaths without a page read in between, beyond one for each child, after which the pool gives up.
 const FRUITLESS_MAX: u32 = 10;
 /// Longest pause between two starts that lead nowhere.
@@ -29,8 +27,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// How a pool is run.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// The data directory: children meet their parent at a socket in it.
-    pub directory: PathBuf,
+    /// Where children meet their parent: a path, short enough for a socket or not, that is free or
+    /// has a stale socket.
+    pub socket: PathBuf,
     /// How many children; at least one.
     pub children: usize,
     /// What is run as a child.
@@ -43,9 +42,9 @@ pub struct PoolSettings {
 
 impl PoolSettings {
     /// As many children of this very program, with the usual limits.
-    pub fn new(directory: impl Into<PathBuf>, children: usize) -> io::Result<Self> {
+    pub fn new(socket: impl Into<PathBuf>, children: usize) -> io::Result<Self> {
         Ok(Self {
-            directory: directory.into(),
+            socket: socket.into(),
             children,
             program: ChildProgram::this_program()?,
             limits: ChildLimits::default(),
@@ -83,9 +82,8 @@ struct Places {
 impl ParserPool {
     /// Starts all children and has one of them read a page. Fails if any of this does.
     pub fn start(settings: PoolSettings) -> Result<Self, PoolError> {
-        let PoolSettings { directory, children, program, limits, pause_first } = settings;
+        let PoolSettings { socket, children, program, limits, pause_first } = settings;
         let children = children.max(1);
-        let socket = directory.join(SOCKET_NAME);
         let start = |why| PoolError::Start { why };
         let nursery = Nursery::open(Parentage { program, limits, socket })
             .map_err(|error| start(error.to_string()))?;

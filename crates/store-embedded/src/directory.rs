@@ -11,13 +11,23 @@ use telusur_store::StoreError;
 use crate::io_error;
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may lie in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 7] =
-    [VERSION_FILE, VERSION_FILE_NEW, LOCK_FILE, "state", "bodies", "index", "control.sock"];
+const OWN_ENTRIES: [&str; 8] = [
+    VERSION_FILE,
+    VERSION_FILE_NEW,
+    LOCK_FILE,
+    "state",
+    "bodies",
+    "index",
+    CONTROL_SOCKET,
+    PARSER_SOCKET,
+];
+const CONTROL_SOCKET: &str = "control.sock";
+const PARSER_SOCKET: &str = "parser.sock";
 
 /// An open, locked data directory.
 #[derive(Debug)]
@@ -91,7 +101,13 @@ impl DataDir {
 
     /// Where the owner listens for commands from other terminals.
     pub fn control_socket(root: &Path) -> PathBuf {
-        root.join("control.sock")
+        root.join(CONTROL_SOCKET)
+    }
+
+    /// Where the owner meets the children that parse for it. It is there only while one comes in;
+    /// after a kill at that moment it lies around until the next one.
+    pub fn parser_socket(root: &Path) -> PathBuf {
+        root.join(PARSER_SOCKET)
     }
 
     pub(crate) fn state(&self) -> PathBuf {

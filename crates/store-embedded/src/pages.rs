@@ -8,18 +8,26 @@ use crate::warc::{self, Kept};
 use crate::{EmbeddedStore, engine_error, segment};
 
 impl PageStore for EmbeddedStore {
-    fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed {
-        let is_parsed = !parsed.charset.is_empty();
+    fn pack(
+        &self,
+        crawl: &Crawl,
+        page: &RawPage,
+        parsed: Option<&ParsedPage>,
+        at: Timestamp,
+    ) -> Packed {
+        let is_parsed = parsed.is_some_and(|parsed| !parsed.charset.is_empty());
         let keeps_body = match crawl.keep {
-            Keep::None | Keep::Text => false,
-            Keep::Html => is_parsed,
+            Keep::None => false,
+            Keep::Text => parsed.is_none(),
+            Keep::Html => is_parsed || parsed.is_none(),
             Keep::Raw => true,
         };
         // Where the body is kept, everything can be read out of it again: an extract beside it would
         // take a fifth more space and a tenth of all CPU time.
         let keeps_extract = is_parsed && crawl.keep == Keep::Text;
-        let json = keeps_extract
-            .then(|| serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers"));
+        let json = parsed.filter(|_| keeps_extract).map(|parsed| {
+            serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers")
+        });
         let kept = Kept {
             crawl,
             at,

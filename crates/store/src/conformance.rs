@@ -504,7 +504,7 @@ fn step(
             .collect(),
         ..Default::default()
     };
-    let packed = store.pack(crawl, &page, &parsed, Timestamp(2_000));
+    let packed = store.pack(crawl, &page, Some(&parsed), Timestamp(2_000));
     let record = PageRecord {
         seq: 0,
         crawl: crawl.no,
@@ -531,6 +531,7 @@ fn step(
         lastmod: visit.lastmod,
         directives: Default::default(),
         soft_404: false,
+        parse_failed: None,
         change: None,
         link_count: u32::try_from(links.len()).unwrap(),
         body: None,

@@ -86,7 +86,14 @@ pub trait FrontierStore: Send + Sync {
 pub trait PageStore: Send + Sync {
     /// Packs a body and what was extracted from it, ready for a step. Heavy and free of side
     /// effects: called outside the thread that commits.
-    fn pack(&self, crawl: &Crawl, page: &RawPage, parsed: &ParsedPage, at: Timestamp) -> Packed;
+    /// A page that could not be parsed is kept as it came, unless nothing at all is kept.
+    fn pack(
+        &self,
+        crawl: &Crawl,
+        page: &RawPage,
+        parsed: Option<&ParsedPage>,
+        at: Timestamp,
+    ) -> Packed;
     /// The page with this place in a crawl's order.
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError>;
     /// Pages of a crawl stored after `seq`, oldest first, at most `max`.

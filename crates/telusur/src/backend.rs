@@ -15,6 +15,8 @@ use crate::settings::{Key, Settings};
 
 /// The store of a data directory, open and ours alone.
 pub struct OpenStore {
+    /// The data directory.
+    pub dir: PathBuf,
     /// The store.
     pub store: Arc<dyn Store>,
     /// Where the control socket lies.
@@ -32,6 +34,7 @@ pub fn data_dir(settings: &Settings) -> &Path {
 pub fn open(dir: &Path) -> Result<OpenStore, Message> {
     let store = EmbeddedStore::open(dir).map_err(|error| store_message(&error))?;
     Ok(OpenStore {
+        dir: dir.to_owned(),
         store: Arc::new(store),
         control_socket: DataDir::control_socket(dir),
         index: Some(open_index(dir)?),
@@ -158,7 +161,9 @@ pub fn store_message(error: &StoreError) -> Message {
 pub fn engine_message(error: &EngineError) -> Message {
     match error {
         EngineError::Store(store) => store_message(store),
-        EngineError::StageDied(_) => Message::new(Code::Storage, error.to_string()),
+        EngineError::StageDied(_) | EngineError::Parser(_) => {
+            Message::new(Code::Storage, error.to_string())
+        }
     }
 }
 

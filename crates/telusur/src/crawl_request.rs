@@ -108,9 +108,7 @@ fn scope_rules(settings: &Settings) -> ScopeRules {
 }
 
 fn politeness(settings: &Settings) -> Politeness {
-    let Value::Workers(workers) = settings.value(Key::Workers) else {
-        unreachable!("the registry says which kind it is")
-    };
+    let workers = settings.workers(Key::Workers);
     let Value::RatePerSecond(rate) = settings.value(Key::Rate) else {
         unreachable!("the registry says which kind it is")
     };

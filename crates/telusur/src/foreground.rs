@@ -1,17 +1,21 @@
 //! Runs one crawl in this process until it ends, is paused by a full disk, or is told to stop:
 //! progress on standard error, commands from other terminals through the control socket.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use telusur_engine::desk::{self, Desk};
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
 use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
+use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
+use telusur_store_embedded::DataDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::backend::{OpenStore, engine_message, request_message};
 use crate::message::{Code, Message, exit};
 use crate::progress::{ProgressDisplay, plain_line};
+use crate::settings::{Key, Settings};
 
 /// What runs, and how it is shown.
 pub struct Foreground {
@@ -21,6 +25,8 @@ pub struct Foreground {
     pub crawl: CrawlNo,
     /// Pause below this.
     pub free_bytes_min: u64,
+    /// Jailed processes that parse; with 0 this one does.
+    pub parsers: usize,
     /// Where it is shown.
     pub display: ProgressDisplay,
     /// The page limit, for status lines.
@@ -58,10 +64,11 @@ impl Foreground {
             store: Arc::clone(&self.open.store),
             fetcher: Arc::new(fetcher),
             clock: Arc::clone(&clock),
+            parser: parser(self.parsers, &self.open.dir)?,
             index: self.open.index.clone(),
         };
         let options = EngineOptions {
-            parse_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            parse_threads: if self.parsers == 0 { cores() } else { self.parsers },
             free_bytes_min: self.free_bytes_min,
         };
         let mut engine = Engine::start(parts, &options)
@@ -141,6 +148,31 @@ fn is_over(state: CrawlState) -> bool {
 
 fn picture(engine: &Engine, crawl: CrawlNo) -> Option<Progress> {
     engine.handle().progress().borrow().get(&crawl).cloned()
+}
+
+/// How many children parse: there is no more to gain than the cores give.
+pub fn parsers(settings: &Settings) -> usize {
+    settings.workers(Key::Parsers).map_or_else(cores, usize::from)
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Who reads pages: this many jailed children, or this process.
+pub fn parser(children: usize, dir: &Path) -> Result<Arc<dyn Parser>, Message> {
+    if children == 0 {
+        return Ok(Arc::new(InProcess::default()));
+    }
+    let settings = PoolSettings::new(DataDir::parser_socket(dir), children);
+    let settings = settings.map_err(|error| no_start(&format!("find this program: {error}")))?;
+    let pool = ParserPool::start(settings).map_err(|error| {
+        no_start(&error.to_string()).hint("With --parsers 0 pages are parsed without a jail")
+    })?;
+    if !pool.jail().is_whole() {
+        tracing::warn!(jail = %pool.jail(), "this kernel cannot build the whole jail");
+    }
+    Ok(Arc::new(pool))
 }
 
 fn no_start(why: &str) -> Message {

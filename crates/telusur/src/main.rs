@@ -7,5 +7,8 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if let Some(code) = telusur_parse_pool::child_if_asked() {
+        return code;
+    }
     telusur::commands::run(std::env::args_os())
 }

@@ -29,7 +29,7 @@ pub struct Summary<'a> {
 /// What a process took from the machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
-    /// Processor time of all threads.
+    /// Processor time of all threads, and of the children that are gone.
     pub cpu_seconds: f64,
     /// Most memory ever held, where the system tells.
     pub memory_bytes_peak: Option<u64>,
@@ -39,11 +39,24 @@ impl Cost {
     /// What this process has taken so far.
     pub fn of_process() -> Self {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        let of_children = std::fs::read_to_string("/proc/self/stat").ok();
+        let of_children = of_children.and_then(|stat| children_ticks(&stat)).unwrap_or(0);
         #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
-        let cpu_seconds = time.tv_sec as f64 + time.tv_nsec as f64 / 1e9;
+        let cpu_seconds = time.tv_sec as f64
+            + time.tv_nsec as f64 / 1e9
+            + of_children as f64 / rustix::param::clock_ticks_per_second() as f64;
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self { cpu_seconds, memory_bytes_peak: peak_of_status(&status) }
     }
+}
+
+/// What children that are gone have used, in clock ticks: the 16th and 17th word of `/proc/self/stat`.
+/// The second word is the program's name in parentheses, which may hold anything.
+fn children_ticks(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut words = behind_name.split_ascii_whitespace().skip(13);
+    let mut next = || words.next()?.parse::<u64>().ok();
+    next()?.checked_add(next()?)
 }
 
 /// The line `VmHWM:   41212 kB` of Linux.

@@ -8,6 +8,7 @@ use telusur_model::{
     Change, CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope,
     SiteShare, Timestamp, Verdict,
 };
+use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 
 use super::{
@@ -16,7 +17,7 @@ use super::{
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::linear_run::StoredWalk;
-use crate::stored_page::{each_page, earlier_page, stored_page};
+use crate::stored_page::{StoredPages, each_page, earlier_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
 const RUNS_IN_LINE_MAX: usize = 5_000;
@@ -25,6 +26,7 @@ const RUNS_IN_LINE_MAX: usize = 5_000;
 #[derive(Clone)]
 pub struct Desk {
     store: Arc<dyn Store>,
+    pages: StoredPages,
     /// The index that searches go to, if this process has one.
     index: Option<Arc<SearchIndex>>,
     /// The engine of this process, if it runs one.
@@ -38,13 +40,16 @@ pub(crate) type Emit<'a> = &'a mut dyn FnMut(Answer) -> bool;
 impl Desk {
     /// A desk of a process that only reads, or changes crawls that do not run.
     pub fn of_store(store: Arc<dyn Store>) -> Self {
-        Self { store, index: None, engine: None, wall }
+        let pages =
+            StoredPages { store: Arc::clone(&store), parser: Arc::new(InProcess::default()) };
+        Self { store, pages, index: None, engine: None, wall }
     }
 
     /// A desk of a process that runs crawls. Must be called inside the engine's runtime.
     pub fn of_engine(store: Arc<dyn Store>, engine: EngineHandle) -> Self {
         let runtime = tokio::runtime::Handle::current();
-        Self { store, index: None, engine: Some((engine, runtime)), wall }
+        let pages = StoredPages { store: Arc::clone(&store), parser: engine.parser() };
+        Self { store, pages, index: None, engine: Some((engine, runtime)), wall }
     }
 
     /// The same desk, with an index to search in.
@@ -80,10 +85,10 @@ impl Desk {
             }
             Ask::Changes { crawl } => self.changes(&self.find(crawl)?, emit)?,
             Ask::Export { crawl } => {
-                export::export(self.store.as_ref(), &self.find(crawl)?.crawl, emit)?;
+                export::export(&self.pages, &self.find(crawl)?.crawl, emit)?;
             }
             Ask::Content { crawl, kind } => {
-                content::contents(self.store.as_ref(), &self.find(crawl)?.crawl, *kind, emit)?;
+                content::contents(&self.pages, &self.find(crawl)?.crawl, *kind, emit)?;
             }
             Ask::Page { url, crawl, with_body } => {
                 self.page(url, crawl.as_deref(), *with_body, emit)?;
@@ -108,7 +113,7 @@ impl Desk {
                     let what = format!("{} is running; stop it first", crawl.no);
                     return Err(RequestError::WrongState(what));
                 }
-                reparse::reparse(self.store.as_ref(), crawl, (self.wall)(), emit)?;
+                reparse::reparse(&self.pages, crawl, (self.wall)(), emit)?;
             }
             Ask::Verify => {
                 emit(Answer::Verified(self.verify()?));
@@ -143,9 +148,8 @@ impl Desk {
     }
 
     fn verify(&self) -> Result<VerifyReport, StoreError> {
-        let store = self.store.as_ref();
-        store.verify(&|page| {
-            let parsed = stored_page(store, page.crawl, page)?.unwrap_or_default();
+        self.store.verify(&|page| {
+            let parsed = self.pages.parsed(page)?.unwrap_or_default();
             Ok(parsed.links.into_iter().map(|link| link.url).collect())
         })
     }
@@ -382,8 +386,7 @@ impl Desk {
     ) -> Result<(), RequestError> {
         let url = read_url(url)?;
         for record in self.meant(crawl)?.iter().rev() {
-            let store = self.store.as_ref();
-            if let Some(page) = content::stored(store, &record.crawl, &url, with_body)? {
+            if let Some(page) = content::stored(&self.pages, &record.crawl, &url, with_body)? {
                 emit(Answer::Page(Box::new(page)));
                 break;
             }

@@ -3,12 +3,12 @@
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
-use telusur_store::{Store, StoreError};
+use telusur_store::StoreError;
 
 use super::Answer;
 use super::answer::Emit;
 use super::export::final_url;
-use crate::stored_page::{each_page, earlier_page, stored_answer, stored_content};
+use crate::stored_page::{StoredPages, each_page, earlier_page, stored_answer};
 
 /// A stored page with everything that is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,11 +47,12 @@ pub struct FoundContent {
 
 /// The page of a crawl for this URL, or for the one that it redirects to.
 pub(super) fn stored(
-    store: &dyn Store,
+    pages: &StoredPages,
     crawl: &Crawl,
     url: &PageUrl,
     with_body: bool,
 ) -> Result<Option<StoredPage>, StoreError> {
+    let store = pages.store.as_ref();
     let Ok(url) = PageUrl::parse(&final_url(store, crawl, url.as_str())?) else { return Ok(None) };
     let Some(record) = earlier_page(store, crawl.no, &url)? else { return Ok(None) };
     let answer = stored_answer(store, &record)?;
@@ -59,7 +60,7 @@ pub(super) fn stored(
     Ok(Some(StoredPage {
         crawl: crawl.id.to_string(),
         alias: crawl.no.to_string(),
-        content: stored_content(store, &record)?,
+        content: pages.content(&record)?,
         record,
         headers: answer.map(|answer| answer.headers).unwrap_or_default(),
         body,
@@ -68,13 +69,13 @@ pub(super) fn stored(
 
 /// The content of one kind, page by page, oldest first.
 pub(super) fn contents(
-    store: &dyn Store,
+    pages: &StoredPages,
     crawl: &Crawl,
     kind: ContentKind,
     emit: Emit<'_>,
 ) -> Result<(), StoreError> {
-    each_page(store, crawl.no, |page| {
-        let line = match stored_content(store, &page) {
+    each_page(pages.store.as_ref(), crawl.no, |page| {
+        let line = match pages.content(&page) {
             Ok(None) => return Ok(true),
             Ok(Some(content)) => Answer::Content(Box::new(FoundContent {
                 crawl: crawl.id.to_string(),

@@ -6,7 +6,7 @@ use telusur_store::{Store, StoreError, UrlState};
 
 use super::Answer;
 use super::answer::Emit;
-use crate::stored_page::{each_page, stored_content};
+use crate::stored_page::{StoredPages, each_page};
 
 /// Redirects followed to say where a URL ends.
 const HOPS_MAX: usize = 32;
@@ -58,9 +58,10 @@ pub struct ExportLine {
     pub markdown: Option<String>,
 }
 
-pub(super) fn export(store: &dyn Store, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
+pub(super) fn export(pages: &StoredPages, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
+    let store = pages.store.as_ref();
     let goes_on = each_page(store, crawl.no, |page| {
-        let line = match stored_content(store, &page) {
+        let line = match pages.content(&page) {
             Ok(content) => Answer::Export(Box::new(page_line(page, content))),
             // One damaged page costs one page.
             Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_model::{Crawl, CrawlNo, PageRecord, Seeds, Timestamp};
-use telusur_parse::ParseLimits;
+use telusur_model::{Crawl, CrawlNo, PageRecord, ParsedPage, Seeds, Timestamp};
+use telusur_parse_pool::Reading;
 use telusur_store::{Found, Step, Store, StoreError};
 
 use super::Answer;
@@ -14,7 +14,7 @@ use super::answer::Emit;
 use crate::context::CrawlContext;
 use crate::error::RequestError;
 use crate::parse_stage::{discoveries, metas};
-use crate::stored_page::stored_answer;
+use crate::stored_page::{StoredPages, stored_answer};
 
 /// Pages in one step. Each may bring ten thousand links.
 const BATCH: usize = 64;
@@ -31,7 +31,7 @@ pub struct RereadPage {
 /// One thing that is recorded of a page and reads differently now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RereadChange {
-    /// `title`, `links` or `asks`.
+    /// `title`, `links`, `asks` or `parse_failed`.
     pub what: String,
     /// What was recorded.
     pub before: String,
@@ -54,12 +54,12 @@ pub struct RereadTotal {
 
 /// Reads a crawl again. No process may be working on it.
 pub(super) fn reparse(
-    store: &dyn Store,
+    stored: &StoredPages,
     crawl: Crawl,
     at: Timestamp,
     emit: Emit<'_>,
 ) -> Result<(), RequestError> {
-    let no = crawl.no;
+    let (store, no) = (stored.store.as_ref(), crawl.no);
     let context = CrawlContext::new(crawl, store.key_seed())?;
     let mut total = RereadTotal::default();
     // Pages that changed get a new place behind all others, and are not read a second time.
@@ -72,7 +72,7 @@ pub(super) fn reparse(
         seq = last.seq;
         let mut step = Step::default();
         for page in pages {
-            let line = match reread(store, &context, page.clone(), at, &mut step) {
+            let line = match reread(stored, &context, page.clone(), at, &mut step) {
                 Ok(Some(changes)) => {
                     total.pages += 1;
                     total.changed += u64::from(!changes.is_empty());
@@ -104,15 +104,19 @@ pub(super) fn reparse(
 /// Reads one page again and adds what is new to a step. Gives what changed; `None` if its body was
 /// not kept.
 fn reread(
-    store: &dyn Store,
+    stored: &StoredPages,
     context: &CrawlContext,
     page: PageRecord,
     at: Timestamp,
     step: &mut Step,
 ) -> Result<Option<Vec<RereadChange>>, StoreError> {
-    let Some(raw) = stored_answer(store, &page)? else { return Ok(None) };
-    let mut parsed = telusur_parse::parse(&raw, &ParseLimits::default());
+    let Some(raw) = stored_answer(stored.store.as_ref(), &page)? else { return Ok(None) };
+    let (mut parsed, parse_failed) = match stored.parse(&raw)? {
+        Reading::Read(parsed) => (*parsed, None),
+        Reading::Failed { why } => (ParsedPage::default(), Some(why)),
+    };
     let now = PageRecord {
+        parse_failed,
         title: parsed.title.clone(),
         link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),
         directives: directives(&raw, metas(&parsed), &context.product_token),
@@ -144,10 +148,12 @@ fn changes(before: &PageRecord, now: &PageRecord) -> Vec<RereadChange> {
     let title = |page: &PageRecord| page.title.clone().unwrap_or_default();
     let links = |page: &PageRecord| page.link_count.to_string();
     let asks = |page: &PageRecord| page.directives.said.clone();
+    let failed = |page: &PageRecord| page.parse_failed.clone().unwrap_or_default();
     let all = [
         ("title", title(before), title(now)),
         ("links", links(before), links(now)),
         ("asks", asks(before), asks(now)),
+        ("parse_failed", failed(before), failed(now)),
     ];
     all.into_iter()
         .filter(|(_, before, now)| before != now)

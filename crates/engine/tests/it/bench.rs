@@ -10,6 +10,7 @@ use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Keep, Limits, PageUrl, Politeness,
     Progress, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
+use telusur_parse_pool::{InProcess, Parser};
 use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, UrlRecord};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::TokioClock;
@@ -73,11 +74,21 @@ impl Bench {
         Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min: 0 }).unwrap()
     }
 
+    pub(crate) fn engine_with_parser(
+        &self,
+        store: &Arc<EmbeddedStore>,
+        parser: Arc<dyn Parser>,
+    ) -> Engine {
+        let parts = EngineParts { parser, ..self.parts(store) };
+        Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min: 0 }).unwrap()
+    }
+
     fn parts(&self, store: &Arc<EmbeddedStore>) -> EngineParts {
         EngineParts {
             store: Arc::clone(store) as Arc<dyn Store>,
             fetcher: Arc::clone(&self.fetcher) as Arc<dyn Fetch>,
             clock: Arc::clone(&self.clock),
+            parser: Arc::new(InProcess::default()),
             index: None,
         }
     }

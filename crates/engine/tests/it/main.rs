@@ -10,6 +10,7 @@ mod endings;
 mod hostile;
 mod linear;
 mod manners;
+mod parsing;
 mod reparse;
 mod robots;
 mod searching;

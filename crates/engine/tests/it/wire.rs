@@ -7,6 +7,7 @@ use bytes::Bytes;
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
 use telusur_model::{Clock, CrawlNo, Reason, Seeds};
+use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::BadServer;
@@ -36,6 +37,7 @@ async fn crawl_of(scheme: &str, script: Vec<Step>) -> Ended {
         store: Arc::clone(&store) as Arc<dyn Store>,
         fetcher: Arc::new(fetcher),
         clock,
+        parser: Arc::new(InProcess::default()),
         index: None,
     };
     let options = EngineOptions { parse_threads: 1, free_bytes_min: 0 };

@@ -34,7 +34,8 @@ impl Plan<'_> {
 
     pub(crate) fn try_start(self) -> Result<TestPool, PoolError> {
         let directory = tempfile::tempdir().unwrap();
-        let mut settings = PoolSettings::new(directory.path(), self.children).unwrap();
+        let socket = directory.path().join("parser.sock");
+        let mut settings = PoolSettings::new(socket, self.children).unwrap();
         settings.program.arguments = vec![crate::children::COMMAND.into()];
         settings.program.arguments.extend(self.behaviour.iter().map(Into::into));
         settings.limits = self.limits;

@@ -46,10 +46,10 @@ fn a_later_format_is_refused_with_both_numbers() {
     let dir = tempfile::tempdir().unwrap();
     drop(EmbeddedStore::open(dir.path()).unwrap());
     let version = dir.path().join("telusur.version");
-    let text = fs::read_to_string(&version).unwrap().replace("\"format\":2", "\"format\":99");
+    let text = fs::read_to_string(&version).unwrap().replace("\"format\":3", "\"format\":99");
     fs::write(&version, text).unwrap();
     let message = refused(dir.path());
-    assert!(message.contains("99") && message.contains("format 2"), "{message}");
+    assert!(message.contains("99") && message.contains("format 3"), "{message}");
 }
 
 #[test]

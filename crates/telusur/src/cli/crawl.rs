@@ -70,6 +70,9 @@ pub struct CrawlArgs {
     /// Pause when less space than this is left on the disk [default: 2GiB]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub min_free_disk: Option<String>,
+    /// Parse pages in N jailed processes; 0 = in this one [default: one per core]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub parsers: Option<String>,
     /// Read at most this much of one page [default: 1MiB]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub max_body: Option<String>,
@@ -233,7 +236,7 @@ impl CrawlArgs {
         ]
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 29] {
+    fn texts(&self) -> [(Key, &Option<String>); 30] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -264,6 +267,7 @@ impl CrawlArgs {
             (Key::FailOn, &self.fail_on),
             (Key::MaxErrors, &self.max_errors),
             (Key::MinFreeDisk, &self.min_free_disk),
+            (Key::Parsers, &self.parsers),
         ]
     }
 

@@ -331,6 +331,9 @@ pub struct BenchArgs {
     /// What is kept of a page: none, text, html or raw
     #[arg(long, value_name = "WHAT", default_value = "html")]
     pub keep: String,
+    /// Parse in N jailed processes, or auto; 0 shows what the jail costs
+    #[arg(long, value_name = "N", default_value = "auto")]
+    pub parsers: String,
     /// Do not read robots.txt, to see what reading it costs
     #[arg(long)]
     pub ignore_robots: bool,

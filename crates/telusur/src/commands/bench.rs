@@ -17,7 +17,7 @@ use super::{Outcome, Session};
 use crate::backend;
 use crate::cli::BenchArgs;
 use crate::crawl_request::CrawlRequest;
-use crate::foreground::Foreground;
+use crate::foreground::{Foreground, parsers};
 use crate::message::{Code, Message};
 use crate::progress::ProgressDisplay;
 use crate::settings::{Given, Key, Raw};
@@ -28,6 +28,11 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     let keep = Raw::Untyped(arguments.keep.clone());
     let given = vec![
         Given { key: Key::Keep, flag: "--keep", raw: keep },
+        Given {
+            key: Key::Parsers,
+            flag: "--parsers",
+            raw: Raw::Untyped(arguments.parsers.clone()),
+        },
         Given {
             key: Key::AllowPrivate,
             flag: "--allow-private",
@@ -66,8 +71,14 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     let pages_max = Some(web.pages_total());
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let before = Cost::of_process();
-    let foreground =
-        Foreground { open, crawl: record.crawl.no, free_bytes_min: 0, display, pages_max };
+    let foreground = Foreground {
+        open,
+        crawl: record.crawl.no,
+        free_bytes_min: 0,
+        parsers: parsers(&settings),
+        display,
+        pages_max,
+    };
     let ended = foreground.run()?;
     let cost = Cost::of_process();
     if let Some(code) = ended.signal_code {

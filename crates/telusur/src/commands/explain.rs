@@ -114,6 +114,9 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
         if page.soft_404 {
             row("note", "looks like the host's page for what does not exist".to_owned())?;
         }
+        if let Some(why) = &page.parse_failed {
+            row("note", format!("{}: {why}", Reason::ParseFailed.word()))?;
+        }
         if let Some(title) = &page.title {
             row("title", title.clone())?;
         }

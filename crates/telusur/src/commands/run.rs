@@ -9,7 +9,7 @@ use telusur_store::{Store, UrlState};
 
 use super::{Outcome, Session, export};
 use crate::backend::{self, OpenStore};
-use crate::foreground::{Ended, Foreground};
+use crate::foreground::{Ended, Foreground, parsers};
 use crate::message::{Code, Message, shown};
 use crate::progress::ProgressDisplay;
 use crate::settings::{FailOn, Key, Settings};
@@ -46,9 +46,10 @@ pub(super) fn run(
         }
     }
     let free_bytes_min = settings.bytes(Key::MinFreeDisk);
+    let parsers = parsers(settings);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let crawl = job.crawl;
-    let foreground = Foreground { open, crawl, free_bytes_min, display, pages_max };
+    let foreground = Foreground { open, crawl, free_bytes_min, parsers, display, pages_max };
     let ended = foreground.run()?;
     let summary = Summary { progress: &ended.progress, cost: Cost::of_process() };
     if session.global.json {

@@ -72,6 +72,14 @@ impl Settings {
         T::try_from(self.count(key)).ok().expect("the registry's bounds fit the type")
     }
 
+    /// A number of a [`Kind::Workers`]; `None` is `auto`.
+    pub fn workers(&self, key: Key) -> Option<u16> {
+        match self.value(key) {
+            Value::Workers(workers) => *workers,
+            other => mismatch(key, other),
+        }
+    }
+
     /// Milliseconds of a [`Kind::Duration`].
     pub fn duration_ms(&self, key: Key) -> u64 {
         match self.value(key) {

@@ -40,8 +40,10 @@ pub enum Kind {
         /// The most.
         max: u64,
     },
-    /// A whole number from 1, or `auto`.
+    /// A whole number, or `auto`.
     Workers {
+        /// The least.
+        min: u16,
         /// The most.
         max: u16,
     },
@@ -211,7 +213,7 @@ impl Kind {
             )
             .map(Value::Bytes),
             Self::Count { min, max } => read_whole_number(self.number(raw)?, min, max),
-            Self::Workers { max } => read_workers(self.number(raw)?, max),
+            Self::Workers { min, max } => read_workers(self.number(raw)?, (min, max)),
             Self::Rate => read_rate(self.number(raw)?),
             Self::Switch => read_switch(raw),
             Self::Word(words) => read_word(self.text(raw)?, words),
@@ -291,12 +293,13 @@ pub(super) fn read_whole_number(text: &str, min: u64, max: u64) -> Result<Value,
     read_bounded(units::read_count(text), (min, max), |n| n.to_string(), form).map(Value::Count)
 }
 
-fn read_workers(text: &str, max: u16) -> Result<Value, BadValue> {
+fn read_workers(text: &str, (min, max): (u16, u16)) -> Result<Value, BadValue> {
     if text == "auto" {
         return Ok(Value::Workers(None));
     }
-    let form = ("is not a whole number", "Write a number from 1, or auto");
-    let count = read_bounded(units::read_count(text), (1, max.into()), |n| n.to_string(), form)?;
+    let form = ("is not a whole number", "Write a whole number, or auto");
+    let bounds = (min.into(), max.into());
+    let count = read_bounded(units::read_count(text), bounds, |n| n.to_string(), form)?;
     Ok(Value::Workers(Some(u16::try_from(count).expect("at most max"))))
 }
 

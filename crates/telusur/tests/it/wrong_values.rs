@@ -12,7 +12,7 @@ fn wrong_texts(kind: Kind) -> &'static [&'static str] {
         Kind::Duration { .. } => &["5", "soon", "1x", "99999h"],
         Kind::Size { .. } => &["big", "1XB", "9999999TiB"],
         Kind::Count { .. } => &["abc", "1.5", "1e3", "99999999999999999999"],
-        Kind::Workers { .. } => &["abc", "0", "1000000"],
+        Kind::Workers { .. } => &["abc", "-1", "1000000"],
         Kind::Rate => &["5", "fast", "1/h"],
         Kind::Switch => &["maybe"],
         Kind::Word(_) => &["nonsense"],
