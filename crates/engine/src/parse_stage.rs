@@ -11,11 +11,11 @@ use std::thread::JoinHandle;
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, NotFoundLook, PageRecord,
-    PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, Timestamp, UrlKey, Via, Visit,
-    matches_topic,
+    Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, Keep, NotFoundLook,
+    PageRecord, PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, Timestamp, UrlKey, Via,
+    Visit, matches_topic,
 };
-use telusur_parse_pool::{Parser, PoolError, Reading};
+use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
 use telusur_store::{Ending, How, IdEnding, PageToStore, Store};
 use tokio::sync::mpsc;
 
@@ -107,7 +107,9 @@ impl Reader {
         taken: &[ParseWork],
     ) -> Result<Vec<Option<Reading<ParsedPage>>>, PoolError> {
         let wanted: Vec<_> = taken.iter().filter_map(page_to_parse).collect();
-        let mut readings = self.parser.parse_all(&wanted)?.into_iter();
+        let needs_text = taken.iter().any(needs_text);
+        let text = if needs_text { VisibleText::Taken } else { VisibleText::Left };
+        let mut readings = self.parser.parse_all(&wanted, text)?.into_iter();
         let of_work = |work| page_to_parse(work).and_then(|_| readings.next());
         Ok(taken.iter().map(of_work).collect())
     }
@@ -327,6 +329,15 @@ fn page_to_parse(work: &ParseWork) -> Option<&RawPage> {
         Purpose::Page => matches!(work.disposition, Disposition::Settle),
     };
     is_wanted.then_some(page)
+}
+
+/// Whether anybody will look at the text of a page now.
+fn needs_text(work: &ParseWork) -> bool {
+    let ParseWork { visit, context, .. } = work;
+    context.crawl.keep == Keep::Text
+        || visit.purpose == Purpose::Probe
+        || visit.place.id().is_some()
+        || context.soft_404.is_known(&visit.url)
 }
 
 /// A visit and its surroundings.

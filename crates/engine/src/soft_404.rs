@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use telusur_model::{NotFoundLook, ParsedPage, RawPage};
+use telusur_model::{NotFoundLook, PageUrl, ParsedPage, RawPage};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bits in which the fingerprints of two texts may differ. A page that repeats the address it was
@@ -25,6 +25,12 @@ impl SoftNotFound {
         if look != NotFoundLook::Honest {
             self.looks.write().unwrap_or_else(PoisonError::into_inner).insert(origin, look);
         }
+    }
+
+    /// Whether it is known how the missing pages of this origin look, so that each must be compared.
+    pub(crate) fn is_known(&self, url: &PageUrl) -> bool {
+        let looks = self.looks.read().unwrap_or_else(PoisonError::into_inner);
+        !looks.is_empty() && looks.contains_key(&url.origin())
     }
 
     /// Whether a page looks like the missing pages of its origin.
@@ -74,8 +80,6 @@ fn simhash(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use telusur_model::PageUrl;
-
     use super::*;
 
     fn page(text: &str, title: &str) -> (RawPage, ParsedPage) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use telusur_model::{PageUrl, RawPage};
-use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings, Reading};
+use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings, Reading, VisibleText};
 
 // The allocator of the real program.
 #[global_allocator]
@@ -67,7 +67,7 @@ fn cost(
     let before = cpu(pids)?;
     for batch in pages.chunks(batch) {
         let batch: Vec<_> = batch.iter().collect();
-        for outcome in parser.parse_all(&batch)? {
+        for outcome in parser.parse_all(&batch, VisibleText::Taken)? {
             if let Reading::Failed { why } = outcome {
                 return Err(why.into());
             }

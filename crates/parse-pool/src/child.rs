@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use telusur_model::RawPage;
+use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::{ContentLimits, ParseLimits};
 
 use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
@@ -38,7 +38,11 @@ pub fn child_if_asked() -> Option<ExitCode> {
     }
     let (parse, content) = (ParseLimits::default(), ContentLimits::default());
     Some(child_main(arguments, |page, depth| match depth {
-        Depth::Links => Answer::Parsed(Box::new(telusur_parse::parse(page, &parse))),
+        Depth::Links => {
+            let parsed = telusur_parse::parse(page, &parse);
+            Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
+        }
+        Depth::Text => Answer::Parsed(Box::new(telusur_parse::parse(page, &parse))),
         Depth::Everything => Answer::Read(Box::new(telusur_parse::read_page(page, &content))),
     }))
 }

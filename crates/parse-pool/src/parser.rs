@@ -11,20 +11,33 @@ pub trait Parser: Send + Sync {
     /// Reads what a crawl goes by out of pages that are at hand together, which is cheaper than one
     /// by one; outcomes come in the order of the pages. An error means that no page can be read at
     /// present: the crawl stops loudly.
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
+    fn parse_all(
+        &self,
+        pages: &[&RawPage],
+        text: VisibleText,
+    ) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
 
     /// Likewise, but reads everything that is in the pages.
     fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError>;
 
-    /// Reads what a crawl goes by out of one page.
+    /// Reads what a crawl goes by out of one page, with its text.
     fn parse(&self, page: &RawPage) -> Result<Reading<ParsedPage>, PoolError> {
-        self.parse_all(&[page]).map(only)
+        self.parse_all(&[page], VisibleText::Taken).map(only)
     }
 
     /// Reads everything that is in one page.
     fn read(&self, page: &RawPage) -> Result<Reading<PageContent>, PoolError> {
         self.read_all(&[page]).map(only)
     }
+}
+
+/// Whether the visible text of pages is wanted: it is most of what is in them, and few need it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisibleText {
+    /// It is.
+    Taken,
+    /// It is left empty.
+    Left,
 }
 
 fn only<T>(mut readings: Vec<Reading<T>>) -> Reading<T> {
@@ -75,8 +88,19 @@ pub struct InProcess {
 }
 
 impl Parser for InProcess {
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
-        Ok(pages.iter().map(|page| guarded(|| telusur_parse::parse(page, &self.parse))).collect())
+    fn parse_all(
+        &self,
+        pages: &[&RawPage],
+        text: VisibleText,
+    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+        let parse = |page: &&RawPage| {
+            let mut parsed = telusur_parse::parse(page, &self.parse);
+            if text == VisibleText::Left {
+                parsed.visible_text = String::new();
+            }
+            parsed
+        };
+        Ok(pages.iter().map(|page| guarded(|| parse(page))).collect())
     }
 
     fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {

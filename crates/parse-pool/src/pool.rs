@@ -12,7 +12,7 @@ use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
 use crate::jail::JailReport;
 use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
-use crate::parser::{Parser, PoolError, Reading, panicked};
+use crate::parser::{Parser, PoolError, Reading, VisibleText, panicked};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
 /// however many pages it has.
@@ -119,19 +119,23 @@ impl ParserPool {
         self.places().resting.iter().map(ParserChild::pid).collect()
     }
 
-    fn all<T: Wanted>(&self, pages: &[&RawPage]) -> Result<Vec<Reading<T>>, PoolError> {
+    fn all<T: Found>(
+        &self,
+        depth: Depth,
+        pages: &[&RawPage],
+    ) -> Result<Vec<Reading<T>>, PoolError> {
         let mut readings = Vec::with_capacity(pages.len());
         let mut left = pages;
         while !left.is_empty() {
             let (batch, behind) = left.split_at(batch_pages(left));
             left = behind;
-            let answers = self.attempt(T::DEPTH, batch)?.answers;
+            let answers = self.attempt(depth, batch)?.answers;
             // Which of the others killed the child is not known: each gets its second try alone,
             // so that none can be blamed for its neighbours.
             let unanswered = &batch[answers.len()..];
             readings.extend(answers.into_iter().map(reading));
             for page in unanswered {
-                readings.push(self.second_attempt(page)?);
+                readings.push(self.second_attempt(depth, page)?);
             }
         }
         Ok(readings)
@@ -158,8 +162,12 @@ impl ParserPool {
     }
 
     /// Tries a page again that was left without an answer when its child died, this time alone.
-    fn second_attempt<T: Wanted>(&self, page: &RawPage) -> Result<Reading<T>, PoolError> {
-        let Attempt { mut answers, death } = self.attempt(T::DEPTH, &[page])?;
+    fn second_attempt<T: Found>(
+        &self,
+        depth: Depth,
+        page: &RawPage,
+    ) -> Result<Reading<T>, PoolError> {
+        let Attempt { mut answers, death } = self.attempt(depth, &[page])?;
         match (answers.pop(), death) {
             (Some(answer), _) => Ok(reading(answer)),
             (None, why) => {
@@ -235,34 +243,36 @@ impl ParserPool {
 }
 
 impl Parser for ParserPool {
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
-        self.all(pages)
+    fn parse_all(
+        &self,
+        pages: &[&RawPage],
+        text: VisibleText,
+    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+        let depth = match text {
+            VisibleText::Taken => Depth::Text,
+            VisibleText::Left => Depth::Links,
+        };
+        self.all(depth, pages)
     }
 
     fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        self.all(pages)
+        self.all(Depth::Everything, pages)
     }
 }
 
-/// What can be wanted of a page.
-trait Wanted: Sized {
-    const DEPTH: Depth;
-
-    /// What is in the page, if the answer is of this depth.
+/// What an answer can hold.
+trait Found: Sized {
+    /// What is in the page, if the answer is of this kind.
     fn found(answer: Answer) -> Option<Box<Self>>;
 }
 
-impl Wanted for ParsedPage {
-    const DEPTH: Depth = Depth::Links;
-
+impl Found for ParsedPage {
     fn found(answer: Answer) -> Option<Box<Self>> {
         if let Answer::Parsed(parsed) = answer { Some(parsed) } else { None }
     }
 }
 
-impl Wanted for PageContent {
-    const DEPTH: Depth = Depth::Everything;
-
+impl Found for PageContent {
     fn found(answer: Answer) -> Option<Box<Self>> {
         if let Answer::Read(content) = answer { Some(content) } else { None }
     }
@@ -320,7 +330,7 @@ impl Drop for Loan<'_> {
     }
 }
 
-fn reading<T: Wanted>(answer: Answer) -> Reading<T> {
+fn reading<T: Found>(answer: Answer) -> Reading<T> {
     match answer {
         Answer::Panicked(text) => Reading::Failed { why: panicked(&plain(&text)) },
         Answer::TooLarge => Reading::Failed {

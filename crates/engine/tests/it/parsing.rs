@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage};
-use telusur_parse_pool::{InProcess, Parser, PoolError, Reading};
+use telusur_parse_pool::{InProcess, Parser, PoolError, Reading, VisibleText};
 use telusur_store::{CrawlStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -23,8 +23,12 @@ fn fuss<T>(page: &RawPage, reading: Reading<T>) -> Reading<T> {
 }
 
 impl Parser for Fussy {
-    fn parse_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
-        let readings = InProcess::default().parse_all(pages)?.into_iter();
+    fn parse_all(
+        &self,
+        pages: &[&RawPage],
+        text: VisibleText,
+    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+        let readings = InProcess::default().parse_all(pages, text)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 
@@ -42,7 +46,11 @@ fn no_children() -> PoolError {
 }
 
 impl Parser for Broken {
-    fn parse_all(&self, _: &[&RawPage]) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    fn parse_all(
+        &self,
+        _: &[&RawPage],
+        _: VisibleText,
+    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
         Err(no_children())
     }
 

@@ -48,7 +48,10 @@ fn jailed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         pages += 1;
         let parsed = obey(page, pages);
         match depth {
-            Depth::Links => Answer::Parsed(Box::new(parsed)),
+            Depth::Links => {
+                Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
+            }
+            Depth::Text => Answer::Parsed(Box::new(parsed)),
             Depth::Everything => Answer::Read(Box::new(read_page(page, &ContentLimits::default()))),
         }
     })

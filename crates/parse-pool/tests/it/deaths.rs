@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-use telusur_parse_pool::{Parser, PoolError, Reading};
+use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
 
 use crate::support::{Plan, TestPool, kill, one_child, page, wait_until_busy, wait_until_gone};
 
@@ -111,7 +111,7 @@ pub(crate) fn children_that_die_of_everything() {
 pub(crate) fn neighbours_are_not_blamed() {
     let test = one_child();
     let pages = ["/1", "/abort", "/2", "/panic", "/3"].map(page);
-    let outcomes = test.pool.parse_all(&pages.each_ref()).unwrap();
+    let outcomes = test.pool.parse_all(&pages.each_ref(), VisibleText::Taken).unwrap();
     let parsed = outcomes.iter().map(|outcome| matches!(outcome, Reading::Read(_)));
     assert_eq!(parsed.collect::<Vec<_>>(), [true, false, true, false, true]);
     let readings = test.pool.read_all(&pages.each_ref()).unwrap();

@@ -1,6 +1,6 @@
 //! What a child can do: parse, and nothing else.
 
-use telusur_parse_pool::{InProcess, Parser, Wall};
+use telusur_parse_pool::{InProcess, Parser, VisibleText, Wall};
 
 use crate::attempts::{self, ATTEMPTS};
 use crate::support::{Plan, html, one_child, page};
@@ -13,13 +13,16 @@ pub(crate) fn pages_are_read_as_in_this_process() {
     let mut pages = vec![page("/"), html("/empty", ""), html("/long", &long), html("/odd", odd)];
     pages.extend((0..40).map(|index| html("/small", &format!("<title>{index}</title>"))));
     let pages: Vec<_> = pages.iter().collect();
-    let outcomes = here.parse_all(&pages).unwrap();
-    assert_eq!(test.pool.parse_all(&pages).unwrap(), outcomes);
+    let outcomes = here.parse_all(&pages, VisibleText::Taken).unwrap();
+    assert_eq!(test.pool.parse_all(&pages, VisibleText::Taken).unwrap(), outcomes);
+    let bare = here.parse_all(&pages, VisibleText::Left).unwrap();
+    assert_eq!(test.pool.parse_all(&pages, VisibleText::Left).unwrap(), bare);
+    assert_ne!(bare, outcomes);
     for (page, outcome) in pages.iter().zip(outcomes) {
         assert_eq!(test.pool.parse(page).unwrap(), outcome);
     }
     assert_eq!(test.pool.read_all(&pages).unwrap(), here.read_all(&pages).unwrap());
-    assert!(test.pool.parse_all(&[]).unwrap().is_empty());
+    assert!(test.pool.parse_all(&[], VisibleText::Taken).unwrap().is_empty());
 }
 
 pub(crate) fn the_walls_stand() {
