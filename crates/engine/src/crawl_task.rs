@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use telusur_frontier::{CrawlStart, Frontier, HostStart, IdEnd, Next};
+use telusur_frontier::{AskedEarlier, CrawlStart, Frontier, HostStart, IdEnd, Next};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
@@ -69,11 +69,19 @@ pub(crate) struct Arrival {
 
 pub(crate) type Reply = oneshot::Sender<Result<(), RequestError>>;
 
+/// Hosts as the store knows them when a crawl starts or goes on.
+pub(crate) struct KnownHosts {
+    /// Those of the crawl.
+    pub(crate) own: Vec<HostRow>,
+    /// Those that other crawls asked lately, each with the delay of its crawl.
+    pub(crate) asked_lately: Vec<(HostRow, u64)>,
+}
+
 /// What users ask for.
 pub(crate) enum Command {
     Run {
         record: Box<CrawlRecord>,
-        hosts: Vec<HostRow>,
+        hosts: KnownHosts,
         /// What is known of the ids of each walk.
         runs: Vec<Vec<KeptRun>>,
         reply: Reply,
@@ -389,7 +397,7 @@ impl CrawlTask {
     fn begin(
         &mut self,
         record: CrawlRecord,
-        hosts: Vec<HostRow>,
+        hosts: KnownHosts,
         runs: Vec<Vec<KeptRun>>,
     ) -> Result<(), RequestError> {
         let crawl = record.crawl.no;
@@ -406,7 +414,15 @@ impl CrawlTask {
         let was_closed = self.store.was_closed();
         let quiet_until = if was_closed { now } else { now.plus_ms(delay_ms) };
         let wall = self.clock.wall();
+        let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
+        for (row, delay_ms) in hosts.asked_lately {
+            let next_at = next_at(&row, delay_ms, was_closed, now, wall);
+            // A crawl that ignores robots.txt has a delay of its own.
+            let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);
+            self.frontier.asked_earlier(&row.host, AskedEarlier { next_at, delay_ms });
+        }
         let hosts = hosts
+            .own
             .into_iter()
             .map(|row| HostStart {
                 queued: row.queued,

@@ -9,13 +9,15 @@ use std::thread::JoinHandle;
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
-use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress};
+use telusur_model::{
+    Clock, CrawlNo, CrawlState, FinishReason, HostRow, PauseReason, Progress, Timestamp,
+};
 use telusur_parse_pool::Parser;
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::commit_stage::{self, Writer};
-use crate::crawl_task::{Command, CrawlTask, Event, Goal, PIPELINE_VISITS_MAX, Reply};
+use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
@@ -228,7 +230,12 @@ impl EngineHandle {
             let walks = record.as_ref().map_or(0, |record| record.crawl.seeds.walks().len());
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
             let runs = runs.collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, StoreError>((record, store.hosts(crawl)?, runs))
+            let asked_lately = asked_lately(store.as_ref(), crawl, wall.wall())?;
+            Ok::<_, StoreError>((
+                record,
+                KnownHosts { own: store.hosts(crawl)?, asked_lately },
+                runs,
+            ))
         });
         let (record, hosts, runs) = loaded.await.map_err(|_| RequestError::Stopped)??;
         let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;
@@ -265,4 +272,27 @@ impl EngineHandle {
         events.send(event).await.map_err(|_| RequestError::Stopped)?;
         answer.await.map_err(|_| RequestError::Stopped)?
     }
+}
+
+/// How long after its last request a host is owed something: the longest delay that is ever kept.
+const LATELY_MS: u64 = 60 * 60 * 1000;
+
+/// The hosts that other crawls of this directory asked lately, each with the delay of its crawl.
+fn asked_lately(
+    store: &dyn Store,
+    but: CrawlNo,
+    wall: Timestamp,
+) -> Result<Vec<(HostRow, u64)>, StoreError> {
+    let since = Timestamp(wall.0.saturating_sub(LATELY_MS));
+    let mut hosts = Vec::new();
+    for record in store.crawls()? {
+        let is_recent = record.state == CrawlState::Running || record.state_since >= since;
+        if record.crawl.no == but || !is_recent {
+            continue;
+        }
+        let delay_ms = record.crawl.politeness.delay_ms;
+        let rows = store.hosts_asked_since(record.crawl.no, since)?;
+        hosts.extend(rows.into_iter().map(|row| (row, delay_ms)));
+    }
+    Ok(hosts)
 }

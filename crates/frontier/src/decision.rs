@@ -98,6 +98,15 @@ pub struct CrawlStart {
     pub quiet_until: Moment,
 }
 
+/// What is left of an earlier crawl of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskedEarlier {
+    /// It is not asked before.
+    pub next_at: Moment,
+    /// The delay that was learned for it; 0 if none was.
+    pub delay_ms: u64,
+}
+
 /// A host of a crawl, as the store knows it.
 #[derive(Clone, Debug)]
 pub struct HostStart {

@@ -10,7 +10,7 @@ use telusur_model::{
 };
 
 use crate::crawl::{CrawlState, SiteId};
-use crate::decision::{CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
+use crate::decision::{AskedEarlier, CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
 use crate::gate::Gate;
 use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
@@ -118,6 +118,16 @@ impl Frontier {
         for host in hosts {
             self.refresh_host(host);
         }
+    }
+
+    /// A host was asked by a crawl that is over, or in another process: politeness is owed all the
+    /// same.
+    pub fn asked_earlier(&mut self, host: &Host, earlier: AskedEarlier) {
+        let id = self.hosts.id_or_new(host);
+        let pace = &mut self.hosts.get_mut(id).pace;
+        pace.keep_quiet_until(earlier.next_at);
+        pace.learned_earlier(earlier.delay_ms);
+        self.refresh_host(id);
     }
 
     /// Forgets a crawl. What is in flight keeps its hosts busy until it is finished.

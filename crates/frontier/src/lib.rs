@@ -34,6 +34,8 @@ mod suspicion;
 #[cfg(test)]
 mod tests;
 
-pub use crate::decision::{CrawlStart, Disposition, HostStart, IdEnd, Next, Region, RobotsKnown};
+pub use crate::decision::{
+    AskedEarlier, CrawlStart, Disposition, HostStart, IdEnd, Next, Region, RobotsKnown,
+};
 pub use crate::frontier::Frontier;
 pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};

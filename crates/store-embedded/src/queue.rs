@@ -1,6 +1,6 @@
 //! Queues and URLs, read.
 
-use telusur_model::{CrawlNo, Host, HostRow, OriginRow, PageUrl, UrlKey, UrlKeyer};
+use telusur_model::{CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer};
 use telusur_store::{
     Committed, FrontierStore, KeptRun, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
 };
@@ -9,13 +9,25 @@ use crate::commit::StepWriter;
 use crate::rows::{self, QueueRow, UrlRow, decode};
 use crate::{EmbeddedStore, crawls, engine_error, memory, runs};
 
+impl EmbeddedStore {
+    fn host_rows(&self, crawl: CrawlNo) -> impl Iterator<Item = Result<HostRow, StoreError>> {
+        let rows = self.keyspaces.hosts.prefix(rows::crawl_key(crawl));
+        rows.map(|row| decode(&row.value().map_err(engine_error)?, "hosts"))
+    }
+}
+
 impl FrontierStore for EmbeddedStore {
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
-        self.keyspaces
-            .hosts
-            .prefix(rows::crawl_key(crawl))
-            .map(|row| decode(&row.value().map_err(engine_error)?, "hosts"))
-            .collect()
+        self.host_rows(crawl).collect()
+    }
+
+    fn hosts_asked_since(
+        &self,
+        crawl: CrawlNo,
+        since: Timestamp,
+    ) -> Result<Vec<HostRow>, StoreError> {
+        let is_meant = |row: &HostRow| row.last_request_at.is_some_and(|at| at >= since);
+        self.host_rows(crawl).filter(|row| row.as_ref().map_or(true, is_meant)).collect()
     }
 
     fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {

@@ -68,6 +68,7 @@ fn accepts_a_crawl(bench: &dyn Bench) {
     assert!(matches!(known.state, UrlState::Queued { attempt: 1, .. }));
     assert_eq!(known.via, Via::Seed);
     assert_eq!(store.hosts(CrawlNo(1)).unwrap().len(), 2);
+    assert!(store.hosts_asked_since(CrawlNo(1), Timestamp(0)).unwrap().is_empty());
     assert_verified(&*store);
 }
 
@@ -303,6 +304,8 @@ fn reads_sitemaps(bench: &dyn Bench) {
     assert_eq!(listed.referrer.as_deref(), Some(file.as_str()));
     let read = store.sitemap(crawl.no, &file).unwrap().unwrap();
     assert!(matches!(read.state, UrlState::Sitemap { entries: 1, .. }));
+    let asked_since = |ms| store.hosts_asked_since(crawl.no, Timestamp(ms)).unwrap().len();
+    assert_eq!((asked_since(1_999), asked_since(2_000)), (1, 0));
     assert_verified(&*store);
 }
 

@@ -57,6 +57,12 @@ pub trait CrawlStore: Send + Sync {
 pub trait FrontierStore: Send + Sync {
     /// What is known about the hosts of a crawl.
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError>;
+    /// Those hosts of a crawl that were asked at this moment or later.
+    fn hosts_asked_since(
+        &self,
+        crawl: CrawlNo,
+        since: Timestamp,
+    ) -> Result<Vec<HostRow>, StoreError>;
     /// The next queued URLs of a host in the lanes `Hot` and `Plain` (`later` false) or in `Later`,
     /// in order, after a place.
     fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError>;

@@ -2,17 +2,22 @@
 //! [`ManualClock`] moves only when told. The clock of the running product is not here.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use telusur_model::{Clock, Moment, Timestamp};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 /// What the calendar shows when a test begins: 2026-01-01T00:00:00Z.
 pub const WALL_AT_START: Timestamp = Timestamp(1_767_225_600_000);
 
-/// Tokio's time, counted from when this clock was made. Under paused time it advances with it.
+/// Tokio's time, counted from when this clock was made. Under paused time it advances with it, on
+/// whatever thread it is read.
 #[derive(Clone, Debug)]
 pub struct TokioClock {
     started: Instant,
+    /// Threads that are not the runtime's own would read the real time.
+    runtime: Option<Handle>,
     wall_at_start: Timestamp,
 }
 
@@ -24,7 +29,12 @@ impl TokioClock {
 
     /// A clock whose calendar begins at this time.
     pub fn starting_at(wall: Timestamp) -> Self {
-        Self { started: Instant::now(), wall_at_start: wall }
+        Self { started: Instant::now(), runtime: Handle::try_current().ok(), wall_at_start: wall }
+    }
+
+    fn elapsed(&self) -> Duration {
+        let _inside = self.runtime.as_ref().map(Handle::enter);
+        self.started.elapsed()
     }
 }
 
@@ -36,11 +46,11 @@ impl Default for TokioClock {
 
 impl Clock for TokioClock {
     fn now(&self) -> Moment {
-        Moment(u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX))
+        Moment(u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX))
     }
 
     fn wall(&self) -> Timestamp {
-        self.wall_at_start.plus(self.started.elapsed())
+        self.wall_at_start.plus(self.elapsed())
     }
 }
 
