@@ -1,5 +1,6 @@
 //! What can go wrong with us. What goes wrong with the web is data.
 
+use telusur_index::IndexError;
 use telusur_parse_pool::PoolError;
 use telusur_store::StoreError;
 
@@ -35,4 +36,7 @@ pub enum RequestError {
     /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The search index refused.
+    #[error(transparent)]
+    Index(#[from] IndexError),
 }

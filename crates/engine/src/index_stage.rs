@@ -8,12 +8,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::Duration;
 
 use telusur_fetch::robots::{Rules, product_token};
-use telusur_index::{DocKey, IndexDoc, IndexError, SearchIndex};
-use telusur_model::{PageContent, PageRecord, RobotsAnswer};
+use telusur_index::{DocKey, IndexDoc, IndexError, LinkLag, OutLink, SearchIndex};
+use telusur_model::{
+    CrawlNo, Link, PageContent, PageRecord, PageUrl, RobotsAnswer, UrlKey, UrlKeyer,
+};
 use telusur_parse::ContentLimits;
 use telusur_store::{Store, StoreError};
 
@@ -29,6 +31,13 @@ const BATCH_WAIT: Duration = Duration::from_millis(500);
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Origins whose rights are remembered.
 const ORIGINS_MAX: usize = 10_000;
+/// Links are digested during a crawl when there are this many times as many pages as the last time:
+/// all that work together is then at most twice the last of it.
+const LINKS_GROWTH: u64 = 2;
+/// Nor before there are so many pages: until then nobody can tell good pages from others by links.
+const LINKED_PAGES_MIN: u64 = 1000;
+/// When a crawl is over, links are digested unless fewer than one page in so many is new.
+const LINKS_NEW_SHARE: u64 = 20;
 
 /// Why the index could not follow.
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +56,14 @@ pub struct Indexer {
     index: Arc<SearchIndex>,
     /// The words about rights in robots.txt files that were read lately, by origin.
     rights: Mutex<HashMap<String, Vec<String>>>,
+    /// What makes the keys of URLs, by crawl.
+    keyers: Mutex<HashMap<CrawlNo, UrlKeyer>>,
 }
 
 impl Indexer {
     /// An indexer between these two.
     pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>) -> Self {
-        Self { store, index, rights: Mutex::new(HashMap::new()) }
+        Self { store, index, rights: Mutex::default(), keyers: Mutex::default() }
     }
 
     /// The index that it brings up to date.
@@ -81,6 +92,15 @@ impl Indexer {
         }
     }
 
+    /// Works out what links say, if enough pages came since the last time.
+    pub fn digest_links(&self) -> Result<(), IndexingError> {
+        let LinkLag { pages, pages_since } = self.index.link_lag();
+        if pages_since > 0 && pages_since >= pages / LINKS_NEW_SHARE {
+            self.index.digest_links()?;
+        }
+        Ok(())
+    }
+
     /// The next pages of all crawls, in the order in which they were stored.
     fn pages_after(&self, seq: u64) -> Result<Vec<PageRecord>, StoreError> {
         let mut pages: Vec<PageRecord> = Vec::new();
@@ -100,8 +120,8 @@ impl Indexer {
     }
 
     /// What is to be found of a page; `None` if it is not to be found.
-    fn document(&self, page: &PageRecord) -> Result<Option<IndexDoc>, StoreError> {
-        if !page.is_ok() || page.directives.noindex || page.soft_404 {
+    pub(crate) fn document(&self, page: &PageRecord) -> Result<Option<IndexDoc>, StoreError> {
+        if !may_be_found(page) {
             return Ok(None);
         }
         let content = match self.content(page) {
@@ -113,20 +133,33 @@ impl Indexer {
             }
             Err(error) => return Err(error),
         };
-        let Some(content) = content else { return Ok(None) };
+        let Some(read) = content else { return Ok(None) };
         let rights = self.rights_of(page)?;
-        Ok(Some(document_of(page, content, rights)))
+        let keyer = self.keyer(page.crawl)?;
+        Ok(Some(document_of(page, read, rights, &keyer)))
     }
 
-    fn content(&self, page: &PageRecord) -> Result<Option<PageContent>, StoreError> {
+    fn keyer(&self, crawl: CrawlNo) -> Result<UrlKeyer, StoreError> {
+        let mut known = self.keyers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(keyer) = known.get(&crawl) {
+            return Ok(*keyer);
+        }
+        let keeps_tracking = self.store.crawl(crawl)?.is_some_and(|it| it.crawl.keep_tracking);
+        let keyer = UrlKeyer { seed: self.store.key_seed(), drop_tracking: !keeps_tracking };
+        known.insert(crawl, keyer);
+        Ok(keyer)
+    }
+
+    fn content(&self, page: &PageRecord) -> Result<Option<ReadPage>, StoreError> {
         let store = self.store.as_ref();
         if let Some(answer) = stored_answer(store, page)? {
-            let content = telusur_parse::read_page(&answer, &ContentLimits::default());
-            return Ok((!content.charset.is_empty()).then_some(content));
+            let content = telusur_parse::read_page(&answer, &index_limits());
+            let has_code = has_code(&answer.body);
+            return Ok((!content.charset.is_empty()).then_some(ReadPage { content, has_code }));
         }
         let Some(blob) = page.parsed else { return Ok(None) };
         let parsed = store.parsed(page.crawl, blob)?;
-        Ok(Some(PageContent {
+        let content = PageContent {
             charset: parsed.charset,
             title: parsed.title,
             description: parsed.description,
@@ -135,7 +168,8 @@ impl Indexer {
             text: parsed.visible_text,
             links: parsed.links,
             ..PageContent::default()
-        }))
+        };
+        Ok(Some(ReadPage { content, has_code: false }))
     }
 
     /// What the page and its origin say about its use.
@@ -169,13 +203,52 @@ impl Indexer {
     }
 }
 
-fn document_of(page: &PageRecord, content: PageContent, rights: Vec<String>) -> IndexDoc {
+/// What the index wants of a page.
+struct ReadPage {
+    content: PageContent,
+    has_code: bool,
+}
+
+/// Reads a page for the index, which wants its main text and to know whether it has a table, a form
+/// or an image at all. Writing out all of them, and Markdown, would take as long as all the rest.
+fn index_limits() -> ContentLimits {
+    ContentLimits {
+        images_max: 1,
+        tables_max: 1,
+        cells_max: 1,
+        table_html_bytes_max: 0,
+        lists_max: 0,
+        forms_max: 1,
+        fields_max: 0,
+        scripts_max: 0,
+        styles_max: 0,
+        code_bytes_max: 0,
+        markdown_bytes_max: 0,
+        ..ContentLimits::default()
+    }
+}
+
+/// Whether a page shows code: preformatted text is that more often than not.
+fn has_code(body: &[u8]) -> bool {
+    memchr::memchr_iter(b'<', body).any(|at| {
+        let tag = body.get(at..at + 5).unwrap_or_default();
+        tag.len() == 5 && tag[..4].eq_ignore_ascii_case(b"<pre") && !tag[4].is_ascii_alphanumeric()
+    })
+}
+
+fn document_of(
+    page: &PageRecord,
+    read: ReadPage,
+    rights: Vec<String>,
+    keyer: &UrlKeyer,
+) -> IndexDoc {
+    let ReadPage { content, has_code } = read;
     let key = DocKey { url: page.key, crawl: page.crawl };
     let has = [
         ("table", !content.tables.is_empty()),
         ("form", !content.forms.is_empty()),
         ("image", !content.images.is_empty()),
-        ("code", content.markdown.contains("```")),
+        ("code", has_code),
     ];
     let imported = imported_id(&page.url);
     IndexDoc {
@@ -193,9 +266,31 @@ fn document_of(page: &PageRecord, content: PageContent, rights: Vec<String>) -> 
         depth: page.depth,
         has: has.iter().filter(|(_, there)| *there).map(|(word, _)| (*word).to_owned()).collect(),
         rights,
-        links: content.links.iter().map(|link| link.url.to_string()).collect(),
+        aliases: aliases(page, keyer),
+        links: out_links(content.links, page.directives.nofollow, keyer),
         ..IndexDoc::new(key, "", page.fetched_at)
     }
+}
+
+/// Whether a page may be found at all: not error pages, nor those that ask to stay out, nor those
+/// that broke the parser and would break it again here.
+pub(crate) fn may_be_found(page: &PageRecord) -> bool {
+    page.is_ok() && !page.directives.noindex && !page.soft_404 && page.parse_failed.is_none()
+}
+
+/// The keys of the addresses that redirected to a page.
+fn aliases(page: &PageRecord, keyer: &UrlKeyer) -> Vec<UrlKey> {
+    page.redirects.iter().filter_map(|url| Some(keyer.key(&PageUrl::parse(url).ok()?))).collect()
+}
+
+fn out_links(links: Vec<Link>, is_nofollow: bool, keyer: &UrlKeyer) -> Vec<OutLink> {
+    let out_link = |link: Link| OutLink {
+        page: keyer.key(&link.url),
+        url: link.url.to_string(),
+        anchor: link.anchor,
+        nofollow: is_nofollow || link.nofollow,
+    };
+    links.into_iter().map(out_link).collect()
 }
 
 fn kind_of(content_type: Option<&str>) -> &'static str {
@@ -255,24 +350,45 @@ impl IndexStage {
 }
 
 fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<(), IndexingError> {
-    loop {
-        let is_last = match woken.recv_timeout(LOOK_EVERY) {
-            Ok(()) => {
-                std::thread::sleep(BATCH_WAIT);
-                while woken.try_recv().is_ok() {}
-                false
+    std::thread::scope(|scope| {
+        let mut digestion = None;
+        loop {
+            let is_last = match woken.recv_timeout(LOOK_EVERY) {
+                Ok(()) => {
+                    std::thread::sleep(BATCH_WAIT);
+                    while woken.try_recv().is_ok() {}
+                    false
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            let behind = lag.load(Ordering::Acquire);
+            indexer.catch_up(&mut |_| {})?;
+            // Whatever was counted before the look was seen by it.
+            let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                Some(now.saturating_sub(behind))
+            });
+            if is_last {
+                return indexer.digest_links();
             }
-            Err(RecvTimeoutError::Timeout) => false,
-            Err(RecvTimeoutError::Disconnected) => true,
-        };
-        let behind = lag.load(Ordering::Acquire);
-        indexer.catch_up(&mut |_| {})?;
-        // Whatever was counted before the look was seen by it.
-        let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            Some(now.saturating_sub(behind))
-        });
-        if is_last {
-            return Ok(());
+            if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
+                digestion = has_outgrown(indexer.index.link_lag())
+                    .then(|| scope.spawn(|| digest_beside(indexer)));
+            }
         }
+    })
+}
+
+/// Whether ranks are so old that they are worked out anew while the crawl goes on.
+fn has_outgrown(lag: LinkLag) -> bool {
+    let before = lag.pages - lag.pages_since;
+    lag.pages >= LINKED_PAGES_MIN && lag.pages >= before * LINKS_GROWTH
+}
+
+/// Works out what links say while pages go on coming in.
+fn digest_beside(indexer: &Indexer) {
+    if let Err(error) = indexer.index.digest_links() {
+        // Searches go on with older ranks; a damaged log shows itself at the end of the crawl.
+        tracing::warn!(%error, "link ranks cannot be worked out");
     }
 }

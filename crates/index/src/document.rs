@@ -68,10 +68,24 @@ pub struct IndexDoc {
     pub has: Vec<String>,
     /// What its publisher allows, as words: `noindex`, `ai-train=no` … for `rights:`.
     pub rights: Vec<String>,
-    /// Texts of links that point here.
-    pub anchors: Vec<String>,
-    /// Where its links lead, for `link:`. Costs about ten bytes of index per different target.
-    pub links: Vec<String>,
+    /// The keys of addresses that redirect here: links to them count as links to this page.
+    pub aliases: Vec<UrlKey>,
+    /// Where its links lead, for `link:`, for link rank, and for the words that other pages are
+    /// found by. Costs about ten bytes of index per different target.
+    pub links: Vec<OutLink>,
+}
+
+/// A link of a page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutLink {
+    /// Where it leads.
+    pub url: String,
+    /// The key of that page.
+    pub page: UrlKey,
+    /// Its words.
+    pub anchor: String,
+    /// Whether the page does not vouch for it: it is found by `link:` and counts for nothing else.
+    pub nofollow: bool,
 }
 
 impl IndexDoc {
@@ -94,7 +108,7 @@ impl IndexDoc {
             depth: 0,
             has: Vec::new(),
             rights: Vec::new(),
-            anchors: Vec::new(),
+            aliases: Vec::new(),
             links: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! The columns of the index, and how a document becomes a row.
 //!
 //! `body` holds a page's words in three sections, one after the other: its title; what stands around
-//! the text (headings, description, keywords, anchors, words of the address); the text. Two numbers
+//! the text (headings, description, keywords, words of the address); the text. Two numbers
 //! per page say where the sections meet. So one list of positions per word tells how often it occurs
 //! where, and all words of a page are weighed against one length: separate fields with lengths of
 //! their own rank worse.
@@ -20,8 +20,6 @@ use crate::analysis::{Depth, Language, PIECES, Reading, Stems, Words};
 /// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
 /// nothing beyond this.
 const AROUND_WORDS_MAX: usize = 400;
-/// Texts of links that are indexed for a page; beyond that they repeat each other.
-const ANCHORS_MAX: usize = 50;
 /// Targets of links that are indexed for a page.
 const LINKS_MAX: usize = 300;
 /// Longest text of a page that is indexed and stored: about 170,000 words. Longer ones are books
@@ -115,10 +113,10 @@ impl Fields {
             status: schema.add_u64_field("status", number.clone()),
             depth: schema.add_u64_field("depth", FAST),
             time: schema.add_u64_field(name::TIME, FAST),
-            year: schema.add_u64_field(name::YEAR, number),
+            year: schema.add_u64_field(name::YEAR, number.clone()),
             fetched: schema.add_u64_field(name::FETCHED, FAST),
             published: schema.add_u64_field(name::PUBLISHED, FAST),
-            page: schema.add_u64_field(name::PAGE, FAST),
+            page: schema.add_u64_field(name::PAGE, number),
             words: schema.add_u64_field(name::WORDS, FAST),
             title_end: schema.add_u64_field(name::TITLE_END, FAST),
             text_start: schema.add_u64_field(name::TEXT_START, FAST),
@@ -132,16 +130,15 @@ impl Fields {
         (schema.build(), fields)
     }
 
-    /// A page as a row.
-    pub(crate) fn row(&self, doc: &IndexDoc, stems: &mut Stems) -> TantivyDocument {
+    /// A page as a row, read in the language of [`stem_language`].
+    pub(crate) fn row(
+        &self,
+        doc: &IndexDoc,
+        stem_language: Option<Language>,
+        stems: &mut Stems,
+    ) -> TantivyDocument {
         let text = cut(&doc.text, TEXT_BYTES_MAX);
         let language = doc.language.as_deref().filter(|code| !code.is_empty());
-        // Short texts without function words are mostly names and titles, in English more often than
-        // in any other language; words that are written the same are found either way.
-        let stem_language = match language {
-            Some(code) => Language::from_code(code),
-            None => Language::guess(&format!("{} {text}", doc.title)).or(Language::from_code("en")),
-        };
         let mut row = TantivyDocument::new();
         row.add_bytes(self.key, &doc.key.to_bytes());
         if let Some(id) = &doc.id {
@@ -201,7 +198,7 @@ impl Fields {
         let host = url.host();
         let site = host.site();
         row.add_text(self.site, site.as_str());
-        row.add_u64(self.site_number, xxh3_64(site.as_str().as_bytes()));
+        row.add_u64(self.site_number, site_number(site.as_str()));
         // `site:` takes a host or any domain above it.
         let mut domain = host.as_str();
         loop {
@@ -233,7 +230,20 @@ impl Fields {
             row.add_text(self.rights, word.to_lowercase());
         }
         for link in doc.links.iter().take(LINKS_MAX) {
-            row.add_u64(self.link, link_number(link));
+            row.add_u64(self.link, link_number(&link.url));
+        }
+    }
+}
+
+/// The language whose stems a page is indexed by.
+pub(crate) fn stem_language(doc: &IndexDoc) -> Option<Language> {
+    match doc.language.as_deref().filter(|code| !code.is_empty()) {
+        Some(code) => Language::from_code(code),
+        // Short texts without function words are mostly names and titles, in English more often than
+        // in any other language; words that are written the same are found either way.
+        None => {
+            let text = cut(&doc.text, TEXT_BYTES_MAX);
+            Language::guess(&format!("{} {text}", doc.title)).or(Language::from_code("en"))
         }
     }
 }
@@ -249,8 +259,7 @@ fn words_field(schema: &mut SchemaBuilder, name: &str, record: IndexRecordOption
 /// What stands around a page's text, as one text.
 fn around_text(doc: &IndexDoc, url_words: &str) -> String {
     let mut around = String::new();
-    let anchors = doc.anchors.iter().take(ANCHORS_MAX);
-    for part in [&doc.description, &doc.keywords].into_iter().chain(&doc.headings).chain(anchors) {
+    for part in [&doc.description, &doc.keywords].into_iter().chain(&doc.headings) {
         around.push_str(part);
         around.push('\n');
     }
@@ -276,6 +285,15 @@ pub(crate) fn page_number(key: u128) -> u64 {
     u64::try_from(key & u128::from(u64::MAX)).expect("the upper half was masked")
 }
 
+/// The number of the site that an address belongs to.
+pub(crate) fn site_number_of(url: &str) -> Option<u64> {
+    Some(site_number(PageUrl::parse(url).ok()?.host().site().as_str()))
+}
+
+fn site_number(site: &str) -> u64 {
+    xxh3_64(site.as_bytes())
+}
+
 fn year(time: telusur_model::Timestamp) -> u64 {
     time.rfc3339().get(..4).and_then(|year| year.parse().ok()).unwrap_or(1970)
 }
@@ -284,7 +302,8 @@ fn as_u64(count: usize) -> u64 {
     u64::try_from(count).unwrap_or(u64::MAX)
 }
 
-fn cut(text: &str, bytes_max: usize) -> &str {
+/// The beginning of a text, cut between two characters.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> &str {
     let mut end = text.len().min(bytes_max);
     while !text.is_char_boundary(end) {
         end -= 1;

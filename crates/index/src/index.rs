@@ -10,19 +10,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tantivy::directory::MmapDirectory;
 use tantivy::indexer::IndexWriterOptions;
-use tantivy::schema::{Schema, Term};
+use tantivy::schema::{IndexRecordOption, Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
-use tantivy::{Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy};
+use tantivy::{DocSet, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TERMINATED};
 use telusur_model::CrawlNo;
 
-use crate::analysis::{PIECES, StemPool, pieces_analyzer};
-use crate::fields::Fields;
-use crate::link_rank::Ranks;
+use crate::analysis::{StemPool, tokenizers};
+use crate::checkpoint::Checkpoint;
+use crate::fields::{Fields, stem_language};
+use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
 use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 const FORMAT_FILE: &str = "telusur-index.version";
 const RANKS_FILE: &str = "link-ranks.bin";
 /// Two to four pages of text to a block: half the size of page by page, and still 0.1 ms to read.
@@ -48,13 +49,41 @@ impl Default for IndexLimits {
 pub struct SearchIndex {
     dir: PathBuf,
     fields: Fields,
-    /// Protects the order of changes: a batch and its checkpoint go in together.
-    writer: Mutex<IndexWriter>,
+    /// Protects the order of changes: a batch, its links and its checkpoint go in together.
+    writer: Mutex<Writer>,
     reader: IndexReader,
     /// What searches see; replaced whole after each commit.
     view: RwLock<Arc<View>>,
-    ranks: RwLock<Arc<Ranks>>,
+    /// What links say; replaced whole when it was worked out anew.
+    links: RwLock<Arc<Digest>>,
+    /// Held while it is worked out: twice at the same time would be twice the work.
+    digesting: Mutex<()>,
     stems: StemPool,
+}
+
+struct Writer {
+    engine: IndexWriter,
+    log: LinkLog,
+}
+
+impl Writer {
+    /// Makes everything since the last commit durable together with the checkpoint.
+    fn commit(&mut self, upto: u64) -> Result<(), IndexError> {
+        let checkpoint = Checkpoint { upto, log: self.log.end() };
+        let mut commit = self.engine.prepare_commit()?;
+        commit.set_payload(&checkpoint.to_string());
+        commit.commit()?;
+        Ok(())
+    }
+}
+
+/// How far link ranks are behind the index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkLag {
+    /// Pages whose links are known.
+    pub pages: u64,
+    /// Those of them that came since ranks were last worked out.
+    pub pages_since: u64,
 }
 
 impl SearchIndex {
@@ -79,16 +108,20 @@ impl SearchIndex {
             .num_worker_threads(1)
             .num_merge_threads(1)
             .build();
-        let writer = index.writer_with_options(options)?;
+        let engine = index.writer_with_options(options)?;
+        let log = LinkLog::open(dir, Checkpoint::of(&index)?.log)?;
         let view = View::of(&reader.searcher(), &fields, None)?;
         let ranks = Ranks::read(&dir.join(RANKS_FILE));
+        Anchors::remove_others(dir, ranks.covers())?;
+        let anchors = Anchors::open(dir, ranks.covers());
         Ok(Self {
             dir: dir.to_owned(),
             fields,
-            writer: Mutex::new(writer),
+            writer: Mutex::new(Writer { engine, log }),
             reader,
             view: RwLock::new(Arc::new(view)),
-            ranks: RwLock::new(Arc::new(ranks)),
+            links: RwLock::new(Arc::new(Digest { ranks, anchors })),
+            digesting: Mutex::new(()),
             stems: StemPool::default(),
         })
     }
@@ -116,20 +149,23 @@ impl SearchIndex {
     ) -> Result<(), IndexError> {
         let mut writer = self.writer();
         let by_key = |key: &DocKey| Term::from_field_bytes(self.fields.key, &key.to_bytes());
+        let mut linked = Vec::with_capacity(docs.len() + deleted.len());
         self.stems.lend(|stems| -> Result<(), IndexError> {
             for doc in docs {
                 // Takes out what was added before it, earlier in this batch as well.
-                writer.delete_term(by_key(&doc.key));
-                writer.add_document(self.fields.row(doc, stems))?;
+                writer.engine.delete_term(by_key(&doc.key));
+                let language = stem_language(doc);
+                writer.engine.add_document(self.fields.row(doc, language, stems))?;
+                linked.push(LoggedPage::of(doc, language));
             }
             Ok(())
         })?;
         for key in deleted {
-            writer.delete_term(by_key(key));
+            writer.engine.delete_term(by_key(key));
+            linked.push(LoggedPage::gone(*key));
         }
-        let mut commit = writer.prepare_commit()?;
-        commit.set_payload(&upto.to_string());
-        commit.commit()?;
+        writer.log.append(&linked)?;
+        writer.commit(upto)?;
         drop(writer);
         self.reload()
     }
@@ -138,19 +174,18 @@ impl SearchIndex {
     pub fn remove_crawl(&self, crawl: CrawlNo) -> Result<(), IndexError> {
         let upto = self.applied_upto()?;
         let mut writer = self.writer();
-        writer.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
-        let mut commit = writer.prepare_commit()?;
-        commit.set_payload(&upto.to_string());
-        commit.commit()?;
+        writer.engine.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
+        let without = writer.log.without_crawl(crawl)?;
+        let before = std::mem::replace(&mut writer.log, without);
+        writer.commit(upto)?;
+        writer.log.forget_before(&before)?;
         drop(writer);
         self.reload()
     }
 
     /// How far the store was read when the last commit was made.
     pub fn applied_upto(&self) -> Result<u64, IndexError> {
-        let payload = self.reader.searcher().index().load_metas()?.payload;
-        let Some(payload) = payload else { return Ok(0) };
-        payload.parse().map_err(|_| IndexError::Damaged(format!("its checkpoint is {payload:?}")))
+        Ok(Checkpoint::of(self.reader.searcher().index())?.upto)
     }
 
     /// How many documents can be found.
@@ -158,24 +193,90 @@ impl SearchIndex {
         self.view().searcher.num_docs()
     }
 
+    /// Calls `each` with the key of every document: once for each time that it is there.
+    pub fn each_key(&self, each: &mut dyn FnMut(DocKey)) -> Result<(), IndexError> {
+        for segment in self.view().searcher.segment_readers() {
+            let keys = segment.inverted_index(self.fields.key)?;
+            let mut terms = keys.terms().stream()?;
+            while terms.advance() {
+                let key = DocKey::from_bytes(terms.key())
+                    .ok_or_else(|| IndexError::Damaged("a key is cut".to_owned()))?;
+                let option = IndexRecordOption::Basic;
+                let mut docs = keys.read_postings_from_terminfo(terms.value(), option)?;
+                while docs.doc() != TERMINATED {
+                    if !segment.is_deleted(docs.doc()) {
+                        each(key);
+                    }
+                    docs.advance();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads all files and compares them with their checksums.
+    pub fn validate(&self) -> Result<(), IndexError> {
+        let damaged = self.view().searcher.index().validate_checksum()?;
+        if let Some(file) = damaged.iter().min() {
+            let what = format!("{} does not match its checksum", file.display());
+            return Err(IndexError::Damaged(what));
+        }
+        self.writer().log.reader()?.each(&mut |_, _| {})
+    }
+
+    /// Sees to it that the index is built anew when it is next opened: its files turned out to be
+    /// damaged.
+    pub fn distrust(&self) {
+        // If even that cannot be done, the damage will show itself again.
+        let _ = fs::remove_file(self.dir.join(FORMAT_FILE));
+    }
+
     /// Size of the index on disk, in bytes: all of it, and the stored texts in it.
     pub fn disk_bytes(&self) -> Result<(u64, u64), IndexError> {
         let usage = self.view().searcher.space_usage()?;
         let stored: u64 =
             usage.segments().iter().map(|segment| segment.store().total().get_bytes()).sum();
-        Ok((usage.total().get_bytes(), stored))
+        let links = fs::read_dir(&self.dir)?.filter_map(Result::ok).filter(|entry| {
+            let name = entry.file_name();
+            name.to_string_lossy().starts_with("link") || name == RANKS_FILE
+        });
+        let links: u64 = links.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum();
+        let anchors = self.links().anchors.as_ref().map_or(Ok(0), Anchors::disk_bytes)?;
+        Ok((usage.total().get_bytes() + links + anchors, stored))
     }
 
     /// Waits for merges and closes. Dropping the index instead is safe, and leaves them undone.
     pub fn close(self) -> Result<(), IndexError> {
         let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(writer.wait_merging_threads()?)
+        Ok(writer.engine.wait_merging_threads()?)
     }
 
-    /// Replaces the link ranks of all pages, on disk and for searches from now on.
+    /// How far link ranks are behind the index.
+    pub fn link_lag(&self) -> LinkLag {
+        let (end, covers) = (self.writer().log.end(), self.links().ranks.covers());
+        let is_part = covers.generation == end.generation && covers.rows <= end.rows;
+        let pages_since = if is_part { end.rows - covers.rows } else { end.rows };
+        LinkLag { pages: end.rows, pages_since }
+    }
+
+    /// Works out link ranks, and the words that others call pages by, of everything indexed so far.
+    /// Takes long; pages can be taken in and searched meanwhile.
+    pub fn digest_links(&self) -> Result<(), IndexError> {
+        let _alone = self.digesting.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.writer().log.reader()?;
+        let digest = digest(&log, &self.dir)?;
+        digest.ranks.write(&self.dir.join(RANKS_FILE))?;
+        let covers = digest.ranks.covers();
+        *self.links.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digest);
+        // Searches under way still read the old files, which stay readable until they are done.
+        Anchors::remove_others(&self.dir, covers)
+    }
+
+    /// Replaces the link ranks of all pages by ranks that were worked out elsewhere.
     pub fn set_link_ranks(&self, ranks: Ranks) -> Result<(), IndexError> {
         ranks.write(&self.dir.join(RANKS_FILE))?;
-        *self.ranks.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ranks);
+        let digest = Digest { ranks, anchors: None };
+        *self.links.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digest);
         Ok(())
     }
 
@@ -186,7 +287,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    fn writer(&self) -> MutexGuard<'_, IndexWriter> {
+    fn writer(&self) -> MutexGuard<'_, Writer> {
         // A panic inside the engine stops the process that owns the index; the lock itself guards
         // nothing that could be half done.
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
@@ -204,8 +305,8 @@ impl SearchIndex {
         &self.stems
     }
 
-    pub(crate) fn ranks(&self) -> Arc<Ranks> {
-        Arc::clone(&self.ranks.read().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn links(&self) -> Arc<Digest> {
+        Arc::clone(&self.links.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -238,10 +339,4 @@ fn open_files(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
         ..IndexSettings::default()
     };
     Ok(Index::create(files, schema, settings)?)
-}
-
-fn tokenizers() -> tantivy::tokenizer::TokenizerManager {
-    let tokenizers = tantivy::tokenizer::TokenizerManager::default();
-    tokenizers.register(PIECES, pieces_analyzer());
-    tokenizers
 }

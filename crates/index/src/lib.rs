@@ -6,24 +6,27 @@
 //! the same, and comes out as [`Results`].
 
 mod analysis;
+mod checkpoint;
 mod dictionary;
 mod document;
 mod error;
 mod fields;
 mod index;
 mod inert;
-mod link_rank;
+mod links;
 mod near_duplicates;
 mod query;
 mod search;
+mod top_linked;
 mod view;
 
 pub use analysis::Language;
-pub use document::{DocKey, IndexDoc};
+pub use document::{DocKey, IndexDoc, OutLink};
 pub use error::IndexError;
-pub use index::{IndexLimits, SearchIndex};
+pub use index::{IndexLimits, LinkLag, SearchIndex};
 pub use inert::{escape_html, inert};
-pub use link_rank::{LinkGraph, LinkGraphBuilder, Ranks};
+pub use links::{LinkGraph, LinkGraphBuilder, Ranks};
 pub use near_duplicates::Sketch;
 pub use query::{Column, FacetBy, Filter, HITS_MAX, Query, Sort};
 pub use search::{Explanation, FacetCount, Facets, Hit, Results, Snippet};
+pub use top_linked::{TopPage, TopSite};

@@ -146,3 +146,10 @@ pub enum Filter {
     /// The pages that do not meet the condition.
     Not(Box<Filter>),
 }
+
+impl Filter {
+    /// The conditions in a text of the query language; its words are left out.
+    pub fn all_in(text: &str) -> Vec<Self> {
+        parse(text).filters
+    }
+}

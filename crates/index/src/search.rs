@@ -24,13 +24,13 @@ pub use snippet::Snippet;
 
 use crate::analysis::Stems;
 use crate::fields::{Fields, name};
-use crate::link_rank::Ranks;
+use crate::links::Digest;
 use crate::query::{Filter, HITS_MAX, Parsed, Query, Sort, parse};
 use crate::view::View;
 use crate::{IndexError, SearchIndex};
 use facets::FacetCollector;
 use fold::Row;
-use plan::{Plan, plan};
+use plan::{LINKED_MAX, Plan, PlannedIndex, plan};
 use rank::{Ranking, Scored};
 
 /// Candidates that are ranked in full. More change the first hundred hits hardly at all.
@@ -57,8 +57,8 @@ impl SearchIndex {
     /// Searches.
     pub fn search(&self, query: &Query) -> Result<Results, IndexError> {
         let start = Instant::now();
-        let (view, ranks) = (self.view(), self.ranks());
-        let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
+        let (view, links) = (self.view(), self.links());
+        let search = Search { view: &view, fields: self.fields(), links: &links, query };
         let mut results = self.stems().lend(|stems| {
             if query.pattern { search.by_pattern(stems) } else { search.by_words(stems) }
         })?;
@@ -69,8 +69,8 @@ impl SearchIndex {
     /// Why the page at an address stands where it stands for a query; `None` if the index does not
     /// hold it.
     pub fn explain(&self, query: &Query, url: &str) -> Result<Option<Explanation>, IndexError> {
-        let (view, ranks) = (self.view(), self.ranks());
-        let search = Search { view: &view, fields: self.fields(), ranks: &ranks, query };
+        let (view, links) = (self.view(), self.links());
+        let search = Search { view: &view, fields: self.fields(), links: &links, query };
         self.stems().lend(|stems| search.explain(url, stems))
     }
 
@@ -84,7 +84,7 @@ impl SearchIndex {
 struct Search<'s> {
     view: &'s View,
     fields: &'s Fields,
-    ranks: &'s Ranks,
+    links: &'s Digest,
     query: &'s Query,
 }
 
@@ -97,7 +97,7 @@ impl Search<'_> {
         let facets = if self.query.facets.is_empty() {
             Facets::new()
         } else {
-            searcher.search(&plan.matching, &FacetCollector { by: self.query.facets.clone() })?
+            searcher.search(&plan.found(), &FacetCollector { by: self.query.facets.clone() })?
         };
         Ok(Results {
             hits: self.hits(&plan, &ranked, &rows, stems)?,
@@ -115,12 +115,12 @@ impl Search<'_> {
         if parsed.is_prose() {
             parsed = parsed.relaxed();
         }
-        let first = plan(self.view, self.fields, stems, self.query, &parsed)?;
+        let first = self.plan(stems, &parsed)?;
         if parsed.required.is_empty() || !self.is_empty(&first)? {
             return Ok((parsed, first));
         }
         let mut relaxed = parsed.clone().relaxed();
-        let second = plan(self.view, self.fields, stems, self.query, &relaxed)?;
+        let second = self.plan(stems, &relaxed)?;
         if self.is_empty(&second)? {
             return Ok((parsed, first));
         }
@@ -128,6 +128,11 @@ impl Search<'_> {
             .ignored
             .push("no page has all that was required: any of the words will do".to_owned());
         Ok((relaxed, second))
+    }
+
+    fn plan(&self, stems: &mut Stems, parsed: &Parsed) -> Result<Plan, IndexError> {
+        let index = PlannedIndex { view: self.view, fields: self.fields, links: self.links };
+        plan(index, stems, self.query, parsed)
     }
 
     fn is_empty(&self, plan: &Plan) -> Result<bool, IndexError> {
@@ -146,14 +151,23 @@ impl Search<'_> {
             self.query.sort
         };
         let candidates: Vec<DocAddress> = match sort {
-            Sort::Relevance => addresses(searcher.search(&plan.matching, &top.order_by_score())?),
+            Sort::Relevance => {
+                let mut found = addresses(searcher.search(&plan.matching, &top.order_by_score())?);
+                if let Some(linked) = &plan.linked {
+                    let top = TopDocs::with_limit(LINKED_MAX).order_by_score();
+                    found.extend(addresses(searcher.search(&linked.query, &top)?));
+                    found.sort_unstable();
+                    found.dedup();
+                }
+                found
+            }
             Sort::Newest => {
                 let order = top.order_by_fast_field::<u64>(name::TIME, Order::Desc);
-                addresses(searcher.search(&plan.matching, &order)?)
+                addresses(searcher.search(&plan.found(), &order)?)
             }
             Sort::Url => {
                 let order = top.order_by_string_fast_field(name::URL, Order::Asc);
-                addresses(searcher.search(&plan.matching, &order)?)
+                addresses(searcher.search(&plan.found(), &order)?)
             }
         };
         let ranking = self.ranking();
@@ -179,12 +193,12 @@ impl Search<'_> {
             let none: f64 = plan.words.iter().map(without).product();
             return Ok((all as f64 * (1.0 - none)).round() as u64);
         }
-        let count = self.view.searcher.search(&plan.matching, &Count)?;
+        let count = self.view.searcher.search(&plan.found(), &Count)?;
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
     fn ranking(&self) -> Ranking<'_> {
-        Ranking { view: self.view, ranks: self.ranks, now: self.query.now }
+        Ranking { view: self.view, ranks: &self.links.ranks, now: self.query.now }
     }
 
     /// Folds and groups, if that is wanted.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use telusur_engine::desk::{self, Answer, Ask, Desk};
-use telusur_engine::{EngineError, Indexer, RequestError};
+use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore};
@@ -67,53 +67,177 @@ pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Resul
     if !DataDir::exists(dir) {
         return nothing_there(dir, ask, each);
     }
-    let mut last = None;
-    match EmbeddedStore::open(dir) {
-        Ok(store) => {
-            let store: Arc<dyn Store> = Arc::new(store);
-            let was_closed = store.was_closed();
-            let index = match ask {
-                Ask::Search(_) | Ask::Suggest { .. } => Some(index_up_to_date(dir, &store)?),
-                Ask::Remove { .. } | Ask::Cancel { .. } => Some(open_index(dir)?),
-                _ => None,
-            };
-            let desk = Desk::of_store(Arc::clone(&store)).with_index(index);
-            desk.answer(ask, &mut |answer| match answer {
-                end @ (Answer::End | Answer::Error { .. }) => {
-                    last = Some(end);
-                    true
-                }
-                line => each(line),
-            });
-            // A look at a killed crawl must not make the next start believe that it was closed.
-            if was_closed {
-                store.close().map_err(|error| store_message(&error))?;
-            }
+    let way = WayToDesk::open(dir, IndexUse::of(ask))?;
+    let answered = way.ask(ask, each);
+    let is_own = way.desk.is_ok();
+    way.close()?;
+    match answered {
+        // The index is built anew by opening it. Nothing was answered yet.
+        Err(message) if message.code == Code::DamagedIndex && is_own => {
+            let way = WayToDesk::open(dir, IndexUse::of(ask))?;
+            let answered = way.ask(ask, each);
+            way.close()?;
+            answered
         }
-        Err(StoreError::Locked { pid }) => {
-            let socket = DataDir::control_socket(dir);
-            let answered = desk::ask(&socket, ask, each);
-            last = Some(answered.map_err(|error| {
-                let what = format!(
-                    "{} is in use by pid {pid}, which does not answer: {error}",
-                    dir_shown(dir)
-                );
-                Message::new(Code::Locked, what).hint("Try again, or end that process")
-            })?);
-        }
-        Err(error) => return Err(store_message(&error)),
+        answered => answered,
     }
-    match last {
-        Some(Answer::Error { code, text }) => Err(answer_message(&code, text)),
-        _ => Ok(()),
+}
+
+/// Calls `run` with a way to ask one question after the other of a directory that is opened once.
+pub fn ask_often<T, E: From<Message>>(
+    dir: &Path,
+    index: IndexUse,
+    run: impl FnOnce(&WayToDesk) -> Result<T, E>,
+) -> Result<T, E> {
+    if !DataDir::exists(dir) {
+        return Err(nothing_yet(dir).into());
+    }
+    let way = WayToDesk::open(dir, index)?;
+    let result = run(&way);
+    way.close()?;
+    result
+}
+
+/// What a question wants of the search index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexUse {
+    /// Nothing.
+    None,
+    /// It is changed along with the store, however far it has come.
+    AsItIs,
+    /// It is looked at, if there is a sound one.
+    IfThere,
+    /// It is searched: everything that is stored can be found.
+    UpToDate,
+}
+
+impl IndexUse {
+    fn of(ask: &Ask) -> Self {
+        match ask {
+            Ask::Search(_) | Ask::Suggest { .. } | Ask::Rank { .. } => Self::UpToDate,
+            Ask::Verify => Self::IfThere,
+            Ask::Remove { .. } | Ask::Cancel { .. } => Self::AsItIs,
+            _ => Self::None,
+        }
+    }
+}
+
+/// The way to a directory's desk: our own, or that of the process that owns the directory.
+pub struct WayToDesk {
+    dir: PathBuf,
+    desk: Result<OwnDesk, OwnerPid>,
+}
+
+struct OwnDesk {
+    desk: Desk,
+    store: Arc<dyn Store>,
+    was_closed: bool,
+}
+
+struct OwnerPid(String);
+
+impl WayToDesk {
+    fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
+        let desk = match EmbeddedStore::open(dir) {
+            Ok(store) => Ok(OwnDesk::new(dir, Arc::new(store), index)?),
+            Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
+            Err(error) => return Err(store_message(&error)),
+        };
+        Ok(Self { dir: dir.to_owned(), desk })
+    }
+
+    /// Asks, and calls `each` with every line of the answer until it returns false.
+    pub fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
+        let last = match &self.desk {
+            Ok(own) => own.ask(ask, each),
+            Err(OwnerPid(pid)) => {
+                let socket = DataDir::control_socket(&self.dir);
+                desk::ask(&socket, ask, each).map_err(|error| {
+                    let what = format!(
+                        "{} is in use by pid {pid}, which does not answer: {error}",
+                        dir_shown(&self.dir)
+                    );
+                    Message::new(Code::Locked, what).hint("Try again, or end that process")
+                })?
+            }
+        };
+        match last {
+            Answer::Error { code, text } => Err(answer_message(&code, text)),
+            _ => Ok(()),
+        }
+    }
+
+    fn close(self) -> Result<(), Message> {
+        match self.desk {
+            // A look at a killed crawl must not make the next start believe that it was closed.
+            Ok(own) if own.was_closed => own.store.close().map_err(|error| store_message(&error)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl OwnDesk {
+    fn new(dir: &Path, store: Arc<dyn Store>, index: IndexUse) -> Result<Self, Message> {
+        let was_closed = store.was_closed();
+        let index = match index {
+            IndexUse::None => None,
+            IndexUse::AsItIs => Some(open_index(dir)?),
+            IndexUse::IfThere => index_if_there(dir),
+            IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
+        };
+        let desk = Desk::of_store(Arc::clone(&store)).with_index(index);
+        Ok(Self { desk, store, was_closed })
+    }
+
+    /// Gives the last line of the answer.
+    fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Answer {
+        let mut last = Answer::End;
+        self.desk.answer(ask, &mut |answer| match answer {
+            end @ (Answer::End | Answer::Error { .. }) => {
+                last = end;
+                true
+            }
+            line => each(line),
+        });
+        last
+    }
+}
+
+/// The index as it is, without making or mending one.
+fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
+    let path = DataDir::index(dir);
+    if !path.is_dir() {
+        return None;
+    }
+    match SearchIndex::open(&path, IndexLimits::default()) {
+        Ok(index) => Some(Arc::new(index)),
+        Err(error) => {
+            tracing::warn!(%error, "the search index is built anew when it is next used");
+            None
+        }
     }
 }
 
 fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchIndex>, Message> {
     let index = open_index(dir)?;
-    let indexer = Indexer::new(Arc::clone(store), Arc::clone(&index));
-    indexer.catch_up(&mut |_| {}).map_err(|error| index_message(&error))?;
+    match bring_up_to_date(store, &index) {
+        Ok(()) => return Ok(index),
+        Err(IndexingError::Index(error)) if error.needs_rebuild() => {
+            tracing::warn!(%error, "the search index is built anew");
+            index.distrust();
+        }
+        Err(error) => return Err(index_message(&error)),
+    }
+    drop(index);
+    let index = open_index(dir)?;
+    bring_up_to_date(store, &index).map_err(|error| index_message(&error))?;
     Ok(index)
+}
+
+fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), IndexingError> {
+    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
+    indexer.catch_up(&mut |_| {})?;
+    indexer.digest_links()
 }
 
 /// A directory that was never made holds no crawls; reading it does not make it.
@@ -128,13 +252,14 @@ fn nothing_there(
             each(Answer::Verified(Default::default()));
             Ok(())
         }
-        _ => {
-            let what = format!("there is nothing in {} yet", dir_shown(dir));
-            Err(Message::new(Code::NoSuchCrawl, what).hint(
-                "Crawl something first: telusur crawl URL, or name another directory: --data",
-            ))
-        }
+        _ => Err(nothing_yet(dir)),
     }
+}
+
+fn nothing_yet(dir: &Path) -> Message {
+    let what = format!("there is nothing in {} yet", dir_shown(dir));
+    Message::new(Code::NoSuchCrawl, what)
+        .hint("Crawl something first: telusur crawl URL, or name another directory: --data")
 }
 
 fn dir_shown(dir: &Path) -> String {
@@ -175,6 +300,7 @@ pub fn request_message(error: &RequestError) -> Message {
         RequestError::WrongState(_) => answer_message("wrong_state", error.to_string()),
         RequestError::BadArgument(_) => answer_message("bad_argument", error.to_string()),
         RequestError::Stopped => answer_message("stopped", error.to_string()),
+        RequestError::Index(index) => index_message(index),
     }
 }
 
@@ -183,6 +309,8 @@ fn answer_message(code: &str, text: String) -> Message {
         "no_such_crawl" => Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls"),
         "wrong_state" => Message::new(Code::WrongState, text),
         "bad_argument" => Message::new(Code::BadArgument, text),
+        desk::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
+            .hint("It is built anew from the stored pages when it is next opened: try again"),
         _ => Message::new(Code::Storage, text),
     }
 }

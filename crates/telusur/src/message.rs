@@ -167,6 +167,9 @@ codes! {
     Storage = "E0406", exit::STORAGE, "the data directory cannot be read or written";
     /// `telusur verify` found a promise that does not hold; it printed which.
     NotVerified = "E0407", exit::STORAGE, "a promise about the stored data does not hold";
+    /// The search index is not what was written. It is made from the stored pages, which are not
+    /// touched, and is built anew when it is next opened.
+    DamagedIndex = "E0408", exit::STORAGE, "the search index is damaged";
     /// More failed than the crawl's `--fail-on` bears. What was crawled is kept.
     FailOn = "E0601", exit::FAIL_ON, "more failed than --fail-on bears";
 }

@@ -68,6 +68,7 @@ impl Torture {
         self.finish(&served, &calm).await?;
         let expected = self.export(&calm)?;
         let coverage = self.coverage(&calm)?;
+        let indexed = self.indexed(&calm)?;
         let asked_calmly = log.counts();
         let tortured = self.scratch.join("tortured");
         let mut report = self.kill_again_and_again(&served, &tortured, &mut say).await?;
@@ -79,6 +80,10 @@ impl Torture {
         compare(&expected, &stored)?;
         if self.coverage(&tortured)? != coverage {
             return Err("what is known of the numbers differs".to_owned());
+        }
+        // That it holds the right pages, once each, is part of verifying.
+        if self.indexed(&tortured)? != indexed {
+            return Err("the search index has not as many pages as it should".to_owned());
         }
         report.pages = stored.len();
         report.refetches = refetches(&asked_calmly, &log.counts());
@@ -232,6 +237,18 @@ impl Torture {
             true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
             false => Err(format!("coverage: {}", String::from_utf8_lossy(&output.stderr))),
         }
+    }
+
+    /// How many pages a search can find.
+    fn indexed(&self, dir: &Path) -> Result<u64, String> {
+        let output = self
+            .program(dir)
+            .args(["index", "status", "--json"])
+            .output()
+            .map_err(|error| error.to_string())?;
+        let status: serde_json::Value =
+            serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
+        status["documents"].as_u64().ok_or_else(|| format!("index status: {status}"))
     }
 
     fn program(&self, dir: &Path) -> Command {

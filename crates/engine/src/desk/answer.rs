@@ -9,10 +9,11 @@ use telusur_model::{
     SiteShare, Timestamp, Verdict,
 };
 use telusur_parse_pool::InProcess;
-use telusur_store::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
+use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
 
 use super::{
     Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, reparse, search,
+    verify_index,
 };
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
@@ -21,6 +22,9 @@ use crate::stored_page::{StoredPages, each_page, earlier_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
 const RUNS_IN_LINE_MAX: usize = 5_000;
+
+/// The code of an error that asking again may mend: the index is built anew when it is next opened.
+pub const DAMAGED_INDEX: &str = "damaged_index";
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -100,12 +104,22 @@ impl Desk {
                 emit(Answer::Politeness(Box::new(report)));
             }
             Ask::Search(ask) => {
-                emit(Answer::Found(Box::new(search::search(self.index()?, ask)?)));
+                let mut ask = ask.clone();
+                if !ask.pattern {
+                    ask.text = self.with_crawl_numbers(&ask.text);
+                }
+                emit(Answer::Found(Box::new(search::search(self.index()?, &ask)?)));
             }
             Ask::Suggest { typed, max } => {
-                let ways = self.index()?.suggest(typed, *max);
-                let ways = ways.map_err(|error| RequestError::BadArgument(error.to_string()))?;
+                let index = self.index()?;
+                let ways = index.suggest(typed, *max);
+                let ways = ways.map_err(|error| search::refused(index, error))?;
                 ways.into_iter().all(|way| emit(Answer::Suggestion(way)));
+            }
+            Ask::Rank { crawl, sites, max } => {
+                let crawl = crawl.as_deref().map(|crawl| self.find(crawl)).transpose()?;
+                let crawl = crawl.map(|record| record.crawl.no);
+                search::rank(self.index()?, crawl, *sites, *max, emit)?;
             }
             Ask::Reparse { crawl } => {
                 let crawl = self.find(crawl)?.crawl;
@@ -147,11 +161,15 @@ impl Desk {
         Ok(())
     }
 
-    fn verify(&self) -> Result<VerifyReport, StoreError> {
-        self.store.verify(&|page| {
+    fn verify(&self) -> Result<VerifyReport, RequestError> {
+        let mut report = self.store.verify(&|page| {
             let parsed = self.pages.parsed(page)?.unwrap_or_default();
             Ok(parsed.links.into_iter().map(|link| link.url).collect())
-        })
+        })?;
+        if let Some(index) = &self.index {
+            verify_index::verify_index(&self.store, index, &mut report)?;
+        }
+        Ok(report)
     }
 
     fn carry_out(&self, order: &Ask) -> Result<String, RequestError> {
@@ -198,13 +216,25 @@ impl Desk {
                 }
                 self.store.remove(no)?;
                 if let Some(index) = &self.index {
-                    index
-                        .remove_crawl(no)
-                        .map_err(|error| RequestError::WrongState(error.to_string()))?;
+                    index.remove_crawl(no)?;
                 }
             }
         }
         Ok(record.crawl.id.to_string())
+    }
+
+    /// The query with crawls named by their numbers, which is what the index knows of them.
+    fn with_crawl_numbers(&self, text: &str) -> String {
+        const FIELD: &str = "crawl:";
+        let named = |piece: &str| {
+            let (sign, name) = piece.split_once(FIELD).filter(|(sign, _)| sign.len() <= 1)?;
+            Some(format!("{sign}{FIELD}{}", self.find(name).ok()?.crawl.no))
+        };
+        if !text.contains(FIELD) {
+            return text.to_owned();
+        }
+        let pieces = text.split(' ').map(|piece| named(piece).unwrap_or_else(|| piece.to_owned()));
+        pieces.collect::<Vec<_>>().join(" ")
     }
 
     fn index(&self) -> Result<&SearchIndex, RequestError> {
@@ -416,7 +446,8 @@ fn code(error: &RequestError) -> &'static str {
         RequestError::WrongState(_) => "wrong_state",
         RequestError::BadArgument(_) => "bad_argument",
         RequestError::Stopped => "stopped",
-        RequestError::Store(_) => "storage",
+        RequestError::Index(error) if error.needs_rebuild() => DAMAGED_INDEX,
+        RequestError::Store(_) | RequestError::Index(_) => "storage",
     }
 }
 

@@ -12,12 +12,14 @@ mod politeness;
 mod reparse;
 mod search;
 mod socket;
+mod verify_index;
 
 use serde::{Deserialize, Serialize};
+use telusur_index::{TopPage, TopSite};
 use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
-pub use self::answer::Desk;
+pub use self::answer::{DAMAGED_INDEX, Desk};
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
@@ -98,6 +100,15 @@ pub enum Ask {
     Suggest {
         /// What was typed so far.
         typed: String,
+        /// How many, at most.
+        max: usize,
+    },
+    /// The best linked pages or sites.
+    Rank {
+        /// Only those of this crawl.
+        crawl: Option<String>,
+        /// Sites instead of pages.
+        sites: bool,
         /// How many, at most.
         max: usize,
     },
@@ -188,6 +199,10 @@ pub enum Answer {
     Found(Box<SearchAnswer>),
     /// A way to go on typing.
     Suggestion(String),
+    /// A well linked page.
+    TopPage(TopPage),
+    /// A well linked site.
+    TopSite(TopSite),
     /// What came of a check.
     Verified(VerifyReport),
     /// An order was carried out on this crawl.
@@ -199,7 +214,7 @@ pub enum Answer {
     End,
     /// That was all, and it went wrong.
     Error {
-        /// `no_such_crawl`, `wrong_state`, `bad_argument`, `stopped` or `storage`.
+        /// `no_such_crawl`, `wrong_state`, `bad_argument`, `stopped`, `storage` or `damaged_index`.
         code: String,
         /// For people.
         text: String,

@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_index::{
-    Column, Explanation, FacetBy, Filter, Hit, Query, Results, SearchIndex, Snippet, Sort,
+    Column, Explanation, FacetBy, Filter, Hit, IndexError, Query, Results, SearchIndex, Snippet,
+    Sort,
 };
 use telusur_model::{CrawlNo, Timestamp};
 
+use super::Answer;
+use super::answer::Emit;
 use crate::error::RequestError;
 
 /// A search.
@@ -16,6 +19,8 @@ pub struct SearchAsk {
     pub text: String,
     /// Whether that is a regular expression.
     pub pattern: bool,
+    /// Conditions beside it, in the query language: `site:a.org lang:id`.
+    pub conditions: String,
     /// The columns that it must occur in; all if empty.
     pub columns: Vec<Column>,
     /// The order of hits.
@@ -103,8 +108,39 @@ pub(super) fn search(index: &SearchIndex, ask: &SearchAsk) -> Result<SearchAnswe
     query.facets.clone_from(&ask.facets);
     query.explain = ask.explain;
     query.now = ask.now;
-    query.filters = ask.crawl.map(|crawl| Filter::Crawl(crawl.0)).into_iter().collect();
-    index.search(&query).map(answer).map_err(|error| RequestError::BadArgument(error.to_string()))
+    query.filters = Filter::all_in(&ask.conditions);
+    query.filters.extend(ask.crawl.map(|crawl| Filter::Crawl(crawl.0)));
+    index.search(&query).map(answer).map_err(|error| refused(index, error))
+}
+
+/// The best linked pages or sites.
+pub(super) fn rank(
+    index: &SearchIndex,
+    crawl: Option<CrawlNo>,
+    sites: bool,
+    max: usize,
+    emit: Emit<'_>,
+) -> Result<(), RequestError> {
+    if sites {
+        let top = index.top_sites(crawl, max).map_err(|error| refused(index, error))?;
+        top.into_iter().all(|site| emit(Answer::TopSite(site)));
+    } else {
+        let top = index.top_pages(crawl, max).map_err(|error| refused(index, error))?;
+        top.into_iter().all(|page| emit(Answer::TopPage(page)));
+    }
+    Ok(())
+}
+
+/// What the index refused, by whose fault it is. A damaged index is built anew when it is next
+/// opened.
+pub(super) fn refused(index: &SearchIndex, error: IndexError) -> RequestError {
+    if let IndexError::Pattern(_) = error {
+        return RequestError::BadArgument(error.to_string());
+    }
+    if error.needs_rebuild() {
+        index.distrust();
+    }
+    error.into()
 }
 
 fn answer(results: Results) -> SearchAnswer {

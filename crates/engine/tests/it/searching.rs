@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telusur_engine::desk::{Answer, Ask, Desk, SearchAnswer, SearchAsk};
 use telusur_engine::{ImportLine, Importer, Indexer};
-use telusur_index::{IndexLimits, SearchIndex};
+use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
 use telusur_model::Timestamp;
 use telusur_store::Store;
 use telusur_store_embedded::EmbeddedStore;
@@ -115,4 +115,100 @@ async fn imported_documents_are_found_by_their_name() {
     assert_eq!(found.hits[0].id.as_deref(), Some("doc/1"));
     assert!(search(&store, &index, "rivers").hits.is_empty(), "it was replaced");
     crate::bench::assert_verified(&store);
+}
+
+/// A site whose pages call one of them by a word that it does not use itself.
+fn linked_web() -> Bench {
+    Bench::of_site(|path| match path {
+        "/" => {
+            FakeAnswer::html("<a href=/a>First</a> <a href=/b>Second</a> <a href=/star>Polaris</a>")
+        }
+        "/a" | "/b" => {
+            FakeAnswer::html("<p>A page. <a href=/star>Polaris</a> <a href=/old>Old</a>")
+        }
+        "/old" => FakeAnswer::redirect(301, "/star"),
+        "/star" => FakeAnswer::html("<title>The star</title><p>It never moves."),
+        _ => FakeAnswer { status: 404, ..FakeAnswer::html("<p>Nothing.") },
+    })
+}
+
+#[tokio::test]
+async fn links_are_counted_and_their_words_are_found() {
+    let bench = linked_web();
+    let store = bench.open();
+    let index = open_index(&bench);
+    let engine = bench.engine_with_index(&store, &index);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(urls(&search(&store, &index, "polaris"))[0], "http://site.test/star");
+    let desk = Desk::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
+    let mut top = Vec::new();
+    let ask = Ask::Rank { crawl: Some("last".into()), sites: false, max: 1 };
+    desk.answer(&ask, &mut |answer| {
+        if let Answer::TopPage(page) = answer {
+            top.push(page.url);
+        }
+        true
+    });
+    assert_eq!(top, ["http://site.test/star"]);
+}
+
+/// The check of the index, as `verify` gives it.
+fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_store::Check {
+    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let mut report = None;
+    desk.answer(&Ask::Verify, &mut |answer| {
+        if let Answer::Verified(verified) = answer {
+            report = Some(verified);
+        }
+        true
+    });
+    report.unwrap().checks.into_iter().find(|check| check.id == "I4").unwrap()
+}
+
+#[tokio::test]
+async fn verify_compares_the_index_with_the_store() {
+    let bench = web();
+    let (store, _) = bench.crawl(site_crawl()).await;
+    let index = open_index(&bench);
+    assert_eq!(checked(&store, &index).broken, 0, "an index that lags is sound");
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    let check = checked(&store, &index);
+    assert_eq!((check.broken, check.looked_at > 3), (0, true), "{check:?}");
+
+    let upto = index.applied_upto().unwrap();
+    let mut keys = Vec::new();
+    index.each_key(&mut |key| keys.push(key)).unwrap();
+    index.apply(&[], &keys[..1], upto).unwrap();
+    assert_eq!(checked(&store, &index).broken, 1, "a page is missing");
+
+    let stranger = DocKey { url: telusur_model::UrlKey(7), ..keys[0] };
+    let doc = IndexDoc::new(stranger, "http://site.test/stranger", Timestamp(1));
+    index.apply(&[doc], &[], upto).unwrap();
+    assert_eq!(checked(&store, &index).broken, 2, "and another should not be there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pages_that_only_pretend_to_exist_are_not_found() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" | "/sitemap.xml" => FakeAnswer::not_found(),
+        "/" => page(&["/1", "/2", "/3", "/4", "/5", "/6", "/7", "/8", "/9", "/10"]),
+        // Found one after the other, so that the probe has come back before the last of them.
+        "/10" => page(&["/11"]),
+        "/11" => page(&["/12"]),
+        "/12" => page(&["/gone"]),
+        _ if path == "/gone" || path.len() > 30 => {
+            FakeAnswer::html("<title>Oops</title><p>A walrus ate what was here.")
+        }
+        _ => FakeAnswer::html(format!("<title>Page {path}</title><p>Page {path} has a pelican.")),
+    });
+    let (store, _) = bench.crawl(crate::bench::polite_crawl()).await;
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    assert!(search(&store, &index, "pelican").estimated_total > 5);
+    assert!(search(&store, &index, "walrus").hits.is_empty());
 }

@@ -4,7 +4,7 @@
 //! they read. So words are worked out here, and handed over as pieces between spaces, which the
 //! engine merely splits. An empty piece keeps the place of a word that is left out.
 
-use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer};
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::words::{Words, fold, lower};
@@ -81,8 +81,14 @@ impl Reading {
     }
 }
 
-/// The tokenizer that splits pieces.
-pub(crate) fn pieces_analyzer() -> TextAnalyzer {
+/// The tokenizers of an index: the one that splits pieces.
+pub(crate) fn tokenizers() -> TokenizerManager {
+    let tokenizers = TokenizerManager::default();
+    tokenizers.register(PIECES, pieces_analyzer());
+    tokenizers
+}
+
+fn pieces_analyzer() -> TextAnalyzer {
     TextAnalyzer::from(PieceTokenizer::default())
 }
 

@@ -1,6 +1,8 @@
 //! Reads the query language. Nothing is an error: what cannot be understood is searched literally,
 //! and what is left out is said.
 
+use telusur_model::PageUrl;
+
 use super::Filter;
 use super::date::first_moment;
 
@@ -255,10 +257,15 @@ fn filter(field: &str, value: &str) -> Option<Filter> {
         "has" => Filter::Has(lower.trim_end_matches('s').to_owned()),
         "crawl" => Filter::Crawl(lower.strip_prefix("crawl_").unwrap_or(&lower).parse().ok()?),
         "status" => status_filter(&lower)?,
-        "link" => Filter::Link(value.to_owned()),
+        "link" => Filter::Link(address(value)),
         "rights" => Filter::Rights(lower),
         _ => return None,
     })
+}
+
+/// An address as links are written in the index, if it is one.
+fn address(value: &str) -> String {
+    PageUrl::parse(value).map_or_else(|_| value.to_owned(), |url| url.to_string())
 }
 
 fn site_of(value: &str) -> Option<String> {

@@ -76,7 +76,7 @@ impl Search<'_> {
 
     /// A score as a tree.
     pub(super) fn explanation(&self, plan: &Plan, scored: &Scored, row: &Row) -> Explanation {
-        let Parts { words, near, feedback, link_factor, fresh_factor } = &scored.parts;
+        let Parts { words, near, linked, feedback, link_factor, fresh_factor } = &scored.parts;
         let mut parts: Vec<Explanation> = Vec::new();
         let ranking = self.ranking();
         let (mut tf_idf, mut bm25) = (0.0, 0.0);
@@ -96,6 +96,7 @@ impl Search<'_> {
             ]));
         }
         parts.push(Explanation::new("words of the query near each other", *near));
+        parts.push(Explanation::new("words of links to this page", *linked));
         parts.push(Explanation::new("words in common with the best hits", *feedback));
         parts.push(Explanation::new("factor: link rank", *link_factor));
         parts.push(Explanation::new("factor: freshness", *fresh_factor));
@@ -104,7 +105,7 @@ impl Search<'_> {
         parts.push(Explanation::new("for comparison: BM25 of the words alone", bm25));
         parts.push(Explanation::new("for comparison: TF-IDF", tf_idf));
         Explanation::new(
-            "score: the sum of words, nearness and feedback, times the factors",
+            "score: the sum of words, nearness, links and feedback, times the factors",
             scored.score,
         )
         .with(parts)

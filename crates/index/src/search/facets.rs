@@ -8,10 +8,13 @@ use tantivy::columnar::{Column as FastColumn, StrColumn};
 use tantivy::{DocId, Score, SegmentOrdinal, SegmentReader};
 
 use crate::fields::name;
+use crate::inert::inert;
 use crate::query::FacetBy;
 
 /// Values that are listed per facet.
 const VALUES_MAX: usize = 20;
+/// Characters of a value that are shown.
+const VALUE_CHARS_MAX: usize = 200;
 
 /// One value and the number of matching pages that have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -118,7 +121,8 @@ impl Counter {
             Some(values) => {
                 let mut name = String::new();
                 // A value without a name would be a damaged column; its pages go uncounted.
-                matches!(values.ord_to_str(number, &mut name), Ok(true)).then_some(name)
+                matches!(values.ord_to_str(number, &mut name), Ok(true))
+                    .then(|| inert(&name, VALUE_CHARS_MAX))
             }
         };
         let named = counts.into_iter().filter_map(|(number, count)| Some((name(number)?, count)));

@@ -7,7 +7,6 @@ use tantivy::Order;
 use tantivy::collector::TopDocs;
 use tantivy::query::{AllQuery, Query as EngineQuery};
 
-use super::plan::plan;
 use super::snippet::Snippet;
 use super::{Results, Search, addresses};
 use crate::IndexError;
@@ -63,7 +62,7 @@ impl Search<'_> {
         let matching: Box<dyn EngineQuery> = if self.query.filters.is_empty() {
             Box::new(AllQuery)
         } else {
-            plan(self.view, self.fields, stems, self.query, &no_words)?.matching
+            self.plan(stems, &no_words)?.matching
         };
         Ok(addresses(self.view.searcher.search(&matching, &top)?))
     }

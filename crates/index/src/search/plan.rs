@@ -15,6 +15,7 @@ use crate::IndexError;
 use crate::analysis::{Depth, Language, Stems, Words, is_gram, lower};
 use crate::dictionary;
 use crate::fields::{Fields, link_number};
+use crate::links::{Digest, LinkedPage};
 use crate::query::{Atom, Column, Filter, Parsed, Query};
 use crate::view::View;
 
@@ -31,6 +32,17 @@ const LIKE_MAX: usize = 3;
 /// How much a word counts that stands in for an unknown one.
 const LIKE_WEIGHT: f32 = 0.8;
 
+/// Pages that are found by the words of links to them. As many as are ranked in full.
+pub(super) const LINKED_MAX: usize = 300;
+
+/// What is planned with.
+#[derive(Clone, Copy)]
+pub(crate) struct PlannedIndex<'v> {
+    pub(crate) view: &'v View,
+    pub(crate) fields: &'v Fields,
+    pub(crate) links: &'v Digest,
+}
+
 /// What is looked up.
 pub(crate) struct Plan {
     /// Which pages match. Its score chooses candidates, nothing more.
@@ -41,6 +53,35 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<Column>,
     /// Whether every page with any of the words matches, and no other.
     pub(crate) is_any_of_words: bool,
+    /// The pages that links call by the words, if there are any.
+    pub(crate) linked: Option<Linked>,
+}
+
+/// Pages that are found by the words of links to them.
+pub(crate) struct Linked {
+    /// Those of them that meet all conditions.
+    pub(crate) query: Box<dyn EngineQuery>,
+    /// How well the words fit, by page. Ascending.
+    scores: Vec<LinkedPage>,
+}
+
+impl Plan {
+    /// All pages that are found, by their own words or by those of links.
+    pub(crate) fn found(&self) -> Box<dyn EngineQuery> {
+        match &self.linked {
+            None => self.matching.box_clone(),
+            Some(linked) => any(vec![self.matching.box_clone(), linked.query.box_clone()]),
+        }
+    }
+
+    /// How well the words of links to a page fit.
+    pub(crate) fn linked_score(&self, page: u64) -> f32 {
+        let scores = self.linked.as_ref().map_or(&[][..], |linked| &linked.scores);
+        match scores.binary_search_by_key(&page, |it| it.page) {
+            Ok(at) => scores[at].score,
+            Err(_) => 0.0,
+        }
+    }
 }
 
 /// A word that pages are ranked by.
@@ -73,12 +114,12 @@ impl PlanWord {
 
 /// Plans a query.
 pub(crate) fn plan(
-    view: &View,
-    fields: &Fields,
+    index: PlannedIndex<'_>,
     stems: &mut Stems,
     query: &Query,
     parsed: &Parsed,
 ) -> Result<Plan, IndexError> {
+    let PlannedIndex { view, fields, links } = index;
     let mut planner = Planner {
         view,
         fields,
@@ -103,8 +144,43 @@ pub(crate) fn plan(
     }
     let ranked: Vec<Box<dyn EngineQuery>> = words.iter().flat_map(word_queries).collect();
     let is_any_of_words = clauses.is_empty();
+    // Words that must stand in the page, or in a column of it, cannot stand in a link instead.
+    let linked = if parsed.required.is_empty() && query.columns.is_empty() {
+        linked(links, fields, &words, &clauses)?
+    } else {
+        None
+    };
     let matching = join(clauses, ranked, !parsed.required.is_empty());
-    Ok(Plan { matching, words, columns: query.columns.clone(), is_any_of_words })
+    Ok(Plan { matching, words, columns: query.columns.clone(), is_any_of_words, linked })
+}
+
+/// The pages that links call by the words, under the conditions of the query.
+fn linked(
+    links: &Digest,
+    fields: &Fields,
+    words: &[PlanWord],
+    clauses: &[(Occur, Box<dyn EngineQuery>)],
+) -> Result<Option<Linked>, IndexError> {
+    let Some(anchors) = &links.anchors else { return Ok(None) };
+    let sought = words.iter().map(|word| {
+        let mut forms = word.stems();
+        if !forms.contains(&word.written) {
+            forms.push(word.written.clone());
+        }
+        (forms, word.weight)
+    });
+    let mut scores = anchors.best(sought, LINKED_MAX)?;
+    if scores.is_empty() {
+        return Ok(None);
+    }
+    let pages = scores.iter().map(|it| -> Box<dyn EngineQuery> {
+        let term = term_query(Term::from_field_u64(fields.page, it.page));
+        Box::new(ConstScoreQuery::new(term, it.score))
+    });
+    let mut all: Vec<_> = clauses.iter().map(|(occur, it)| (*occur, it.box_clone())).collect();
+    all.push((Occur::Must, any(pages.collect())));
+    scores.sort_unstable_by_key(|it| it.page);
+    Ok(Some(Linked { query: Box::new(BooleanQuery::new(all)), scores }))
 }
 
 /// All clauses together. Wanted words decide about matching unless others are required; alone, they

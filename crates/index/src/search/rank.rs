@@ -14,7 +14,7 @@ use telusur_model::Timestamp;
 use super::plan::{Plan, PlanWord};
 use crate::IndexError;
 use crate::fields::name;
-use crate::link_rank::Ranks;
+use crate::links::Ranks;
 use crate::query::Column;
 use crate::view::View;
 
@@ -27,7 +27,7 @@ const LENGTH_SHARE: f32 = 0.75;
 const RARITY_POWER: f32 = 1.2;
 /// Occurrences in the title count this much on top of one.
 const TITLE_EXTRA: f32 = 2.0;
-/// An occurrence around the text (headings, description, anchors, address) is worth this.
+/// An occurrence around the text (headings, description, address) is worth this.
 const AROUND_WEIGHT: f32 = 0.7;
 /// A word among the first words of a page counts as this many occurrences more: what a page begins
 /// with is what it is about.
@@ -41,6 +41,9 @@ const NEAR_SHARE: f32 = 0.4;
 const NEAR_WORDS: u32 = 8;
 /// Occurrences of a word in one page that are looked at.
 const POSITIONS_MAX: usize = 256;
+/// How well the words of links to a page fit counts as this share of how well its own words do:
+/// what others call a page is well chosen, but short, and not under its control.
+const LINKED_SHARE: f32 = 0.5;
 /// A page with ten times the average link rank gains this share.
 const LINK_SHARE: f32 = 0.06;
 /// A page published now gains this share; it halves with every [`FRESH_HALF_MS`].
@@ -55,11 +58,13 @@ pub(crate) struct Scored {
     pub(crate) parts: Parts,
 }
 
-/// What a score is made of: the sum of words, nearness and feedback, times the two factors.
+/// What a score is made of: the sum of words, nearness, words of links and feedback, times the two
+/// factors.
 #[derive(Clone, Debug)]
 pub(crate) struct Parts {
     pub(crate) words: Vec<WordPart>,
     pub(crate) near: f32,
+    pub(crate) linked: f32,
     pub(crate) feedback: f32,
     pub(crate) link_factor: f32,
     pub(crate) fresh_factor: f32,
@@ -79,7 +84,7 @@ pub(crate) struct WordPart {
 impl Parts {
     fn total(&self) -> f32 {
         let words: f32 = self.words.iter().map(|part| part.score + part.exact).sum();
-        (words + self.near + self.feedback) * self.link_factor * self.fresh_factor
+        (words + self.near + self.linked + self.feedback) * self.link_factor * self.fresh_factor
     }
 }
 
@@ -249,11 +254,13 @@ impl<'r> Segment<'r> {
         {
             return None;
         }
+        let page = self.page.first(doc).unwrap_or(0);
         Some(Parts {
             words: parts,
             near: self.near(length),
+            linked: LINKED_SHARE * self.plan.linked_score(page),
             feedback: 0.0,
-            link_factor: self.link_factor(doc),
+            link_factor: 1.0 + LINK_SHARE * self.ranking.ranks.power_of_number(page),
             fresh_factor: self.fresh_factor(doc),
         })
     }
@@ -269,11 +276,6 @@ impl<'r> Segment<'r> {
             }
         }
         near
-    }
-
-    fn link_factor(&self, doc: u32) -> f32 {
-        let page = self.page.first(doc).unwrap_or(0);
-        1.0 + LINK_SHARE * self.ranking.ranks.power_of_number(page)
     }
 
     fn fresh_factor(&self, doc: u32) -> f32 {

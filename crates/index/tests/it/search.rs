@@ -3,7 +3,7 @@
 use telusur_index::{Column, FacetBy, Filter, HITS_MAX, IndexDoc, Query, Ranks, Sort};
 use telusur_model::{CrawlNo, Timestamp, UrlKey};
 
-use crate::web::{Web, key, page, paths};
+use crate::web::{Web, key, link, page, paths};
 
 fn animals() -> Web {
     Web::of(&[
@@ -67,7 +67,7 @@ fn conditions() {
         IndexDoc {
             has: vec!["table".to_owned()],
             rights: vec!["ai-train=no".to_owned()],
-            links: vec!["https://b.example/two".to_owned()],
+            links: vec![link("https://b.example/two", "two")],
             published_at: Some(Timestamp(1_600_000_000_000)),
             ..page("https://www.a.example/one", "First page", "shared words here")
         },
@@ -287,8 +287,8 @@ fn every_number_of_a_score_can_be_read() {
     let hit =
         web.search("cat runs").hits.into_iter().find(|hit| hit.url.ends_with("dogs")).unwrap();
     assert_eq!(explanation.value, hit.score);
-    let sum: f32 = explanation.parts[..4].iter().map(|part| part.value).sum();
-    let factors = explanation.parts[4].value * explanation.parts[5].value;
+    let sum: f32 = explanation.parts[..5].iter().map(|part| part.value).sum();
+    let factors = explanation.parts[5].value * explanation.parts[6].value;
     assert!((sum * factors - hit.score).abs() < 1e-4);
     assert!(serde_json::to_string(&explanation).unwrap().contains("TF-IDF"));
     assert_eq!(web.index.explain(&query, "https://nowhere.example/").unwrap(), None);

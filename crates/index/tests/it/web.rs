@@ -1,6 +1,6 @@
 //! A tiny web to search in.
 
-use telusur_index::{DocKey, IndexDoc, IndexLimits, Query, Results, SearchIndex};
+use telusur_index::{DocKey, IndexDoc, IndexLimits, OutLink, Query, Results, SearchIndex};
 use telusur_model::{CrawlNo, Timestamp, UrlKey};
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_128;
@@ -17,6 +17,12 @@ pub(crate) fn page(url: &str, title: &str, text: &str) -> IndexDoc {
         text: text.to_owned(),
         ..IndexDoc::new(key(url), url, Timestamp(1_700_000_000_000))
     }
+}
+
+/// A link with some words.
+pub(crate) fn link(url: &str, anchor: &str) -> OutLink {
+    let page = key(url).url;
+    OutLink { url: url.to_owned(), page, anchor: anchor.to_owned(), nofollow: false }
 }
 
 /// An index that holds some pages.

@@ -16,7 +16,9 @@ use clap_complete::Shell;
 pub use crawl::CrawlArgs;
 pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
-pub use search::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
+pub use search::{
+    IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder,
+};
 
 use crate::settings::{Given, Key, Raw};
 
@@ -146,6 +148,8 @@ pub enum Command {
         #[arg(value_name = "TEXT")]
         typed: String,
     },
+    /// List the best linked pages and sites; 1.0 is the average
+    Rank(RankArgs),
     /// Crawl numbered pages from a template with {id}
     Linear(Box<LinearArgs>),
     /// List crawls
@@ -337,6 +341,9 @@ pub struct BenchArgs {
     /// Do not read robots.txt, to see what reading it costs
     #[arg(long)]
     pub ignore_robots: bool,
+    /// Make the pages searchable as well, and measure how soon they are found
+    #[arg(long)]
+    pub search: bool,
 }
 
 /// The commands of `inspect`.

@@ -34,6 +34,9 @@ pub struct SearchArgs {
     /// Only pages of this crawl
     #[arg(long, value_name = "ID")]
     pub crawl: Option<String>,
+    /// Only pages since then: 30d ago, or a date such as 2026-05-31
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<String>,
     /// The columns that the words must be in: title, description, keywords, text, url
     #[arg(long = "in", value_name = "COLUMNS", value_delimiter = ',')]
     pub columns: Vec<SearchColumn>,
@@ -57,6 +60,20 @@ pub struct SearchArgs {
     pub batch: Option<PathBuf>,
 }
 
+/// The arguments of `rank`.
+#[derive(Args, Clone, Debug)]
+pub struct RankArgs {
+    /// Only pages of this crawl: its id, its alias crawl_N, its name, or last
+    #[arg(value_name = "ID")]
+    pub crawl: Option<String>,
+    /// Sites instead of pages, by the links from other sites
+    #[arg(long)]
+    pub sites: bool,
+    /// How many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
+    pub limit: usize,
+}
+
 /// A column that words can be looked for in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the words say it")]
@@ -64,6 +81,7 @@ pub enum SearchColumn {
     Title,
     Description,
     Keywords,
+    #[value(alias = "body")]
     Text,
     Url,
 }

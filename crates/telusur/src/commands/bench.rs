@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
@@ -10,9 +11,11 @@ use telusur_model::{
     Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind,
 };
 use telusur_store::NewCrawl;
+use telusur_store_embedded::DataDir;
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeWeb, FakeWebSpec, serve};
 
+use super::findable::FindableWatch;
 use super::{Outcome, Session};
 use crate::backend;
 use crate::cli::BenchArgs;
@@ -46,8 +49,10 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     let web = web.on_port(server.port);
     let scratch = Scratch::new()?;
     let mut open = backend::open(&scratch.0)?;
-    // What is measured is crawling; indexing is an equal amount of work beside it.
-    open.index = None;
+    // What is measured is crawling, unless searching is asked for.
+    if !arguments.search {
+        open.index = None;
+    }
     let mut request = CrawlRequest::new(&settings, web.seeds(), Some("bench".into()));
     request.scope.kind = ScopeKind::Any;
     request.scope.exclude.clear();
@@ -70,6 +75,10 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     let record = record.map_err(|error| backend::store_message(&error))?;
     let pages_max = Some(web.pages_total());
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
+    let index = open.index.clone();
+    let watch = index
+        .clone()
+        .map(|index| FindableWatch::start(Arc::clone(&open.store), index, record.crawl.no));
     let before = Cost::of_process();
     let foreground = Foreground {
         open,
@@ -92,8 +101,10 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         cpu_seconds: cost.cpu_seconds - before.cpu_seconds,
         memory_bytes_peak: cost.memory_bytes_peak.unwrap_or(0),
         disk_bytes: disk_bytes(&scratch.0),
+        index_bytes: disk_bytes(&DataDir::index(&scratch.0)),
+        waits_ms: watch.map(FindableWatch::finish),
     };
-    drop(ended.open);
+    drop((ended.open, index));
     if session.global.json {
         writeln!(output, "{}", figures.json())?;
     } else {
@@ -223,6 +234,9 @@ struct Figures {
     cpu_seconds: f64,
     memory_bytes_peak: u64,
     disk_bytes: u64,
+    index_bytes: u64,
+    /// How long pages took until they could be found, ascending.
+    waits_ms: Option<Vec<u64>>,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures of a few digits")]
@@ -235,6 +249,12 @@ impl Figures {
         self.pages as f64 / self.cpu_seconds.max(1e-3)
     }
 
+    /// The wait that so many percent of the pages did not exceed.
+    fn findable_s(&self, percent: usize) -> Option<f64> {
+        let waits = self.waits_ms.as_ref()?;
+        waits.get(waits.len().saturating_sub(1) * percent / 100).map(|ms| seconds(*ms))
+    }
+
     fn json(&self) -> serde_json::Value {
         json!({
             "pages": self.pages,
@@ -245,6 +265,10 @@ impl Figures {
             "peak_rss_mb": self.memory_bytes_peak as f64 / 1e6,
             "disk_bytes_per_page": self.disk_bytes as f64 / self.pages.max(1) as f64,
             "disk_bytes_per_url": self.disk_bytes as f64 / self.urls.max(1) as f64,
+            "index_bytes_per_page": self.index_bytes as f64 / self.pages.max(1) as f64,
+            "findable_seconds_p50": self.findable_s(50),
+            "findable_seconds_p95": self.findable_s(95),
+            "findable_seconds_max": self.findable_s(100),
         })
     }
 
@@ -258,6 +282,23 @@ impl Figures {
             "disk per page          {}",
             show_size(self.disk_bytes / self.pages.max(1))
         )?;
-        writeln!(output, "disk per URL           {}", show_size(self.disk_bytes / self.urls.max(1)))
+        writeln!(
+            output,
+            "disk per URL           {}",
+            show_size(self.disk_bytes / self.urls.max(1))
+        )?;
+        let waits = [50, 95, 100].map(|percent| self.findable_s(percent));
+        if let [Some(half), Some(most), Some(all)] = waits {
+            writeln!(
+                output,
+                "index per page         {}",
+                show_size(self.index_bytes / self.pages.max(1))
+            )?;
+            writeln!(
+                output,
+                "findable after         {half:.1} s (half), {most:.1} s (95 %), {all:.1} s (all)"
+            )?;
+        }
+        Ok(())
     }
 }

@@ -10,11 +10,13 @@ mod detach;
 mod explain;
 mod export;
 mod fetch;
+mod findable;
 mod inspect;
 mod linear;
 mod manage;
 mod page;
 mod politeness;
+mod rank;
 mod reparse;
 mod run;
 mod search;
@@ -164,6 +166,7 @@ impl Session {
             Command::Demo => demo::demo(self, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
             Command::Search(arguments) => search::search(self, &arguments, output),
+            Command::Rank(arguments) => rank::rank(self, &arguments, output),
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
             Command::Index(command) => search::index(self, &command, output),

@@ -1,7 +1,7 @@
 //! `telusur search`, `suggest`, `import` and `index`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::path::Path;
 
 use serde::Deserialize;
@@ -10,18 +10,19 @@ use telusur_engine::desk::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
 use telusur_model::{
-    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, Politeness, RobotsRules,
+    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, Politeness, RobotsRules, Timestamp,
 };
 use telusur_store::{NewCrawl, StoreError};
 use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, IndexUse};
 use crate::cli::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 use crate::crawl_request::{CrawlRequest, Start};
 use crate::lines::csv_field;
 use crate::message::{Code, Message, shown};
-use crate::units::{show_count, show_size};
+use crate::terminal::wants_color;
+use crate::units::{read_duration_ms, show_count, show_size};
 
 /// Exit code when nothing was found.
 const NOTHING_FOUND: u8 = 1;
@@ -50,7 +51,11 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
         SearchFormat::Urls => {
             answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", shown(name(hit))))?;
         }
-        SearchFormat::Text => write_text(session, &answer, output)?,
+        SearchFormat::Text => {
+            let is_terminal = io::stdout().is_terminal();
+            let color = wants_color(&session.environment, session.global.color, is_terminal);
+            write_text(color, &answer, output)?;
+        }
     }
     if let Some(better) = answer.did_you_mean.filter(|_| format == SearchFormat::Text) {
         session.talk.note(&format!("did you mean: {}", shown(&better)));
@@ -75,13 +80,17 @@ fn search_ask(
     arguments: &SearchArgs,
     text: String,
 ) -> Result<SearchAsk, Message> {
-    let mut text = text;
-    let conditions =
+    let now = SystemClock::new().wall();
+    let mut conditions = String::new();
+    let named =
         [("site", &arguments.site), ("lang", &arguments.lang), ("filetype", &arguments.kind)];
-    for (name, value) in conditions {
-        if let Some(value) = value.as_ref().filter(|_| !arguments.regex) {
-            text.push_str(&format!(" {name}:{value}"));
+    for (name, value) in named {
+        if let Some(value) = value {
+            conditions.push_str(&format!("{name}:{value} "));
         }
+    }
+    if let Some(since) = &arguments.since {
+        conditions.push_str(&format!("after:{} ", first_day(since, now)?));
     }
     let crawl = match &arguments.crawl {
         Some(id) => Some(crawl_no(session, id)?),
@@ -91,6 +100,7 @@ fn search_ask(
     Ok(SearchAsk {
         text,
         pattern: arguments.regex,
+        conditions,
         columns: arguments.columns.iter().map(|column| column_of(*column)).collect(),
         sort: match arguments.sort {
             SearchOrder::Relevance => Sort::Relevance,
@@ -103,8 +113,22 @@ fn search_ask(
         plain: false,
         explain: arguments.explain,
         crawl,
-        now: Some(SystemClock::new().wall()),
+        now: Some(now),
     })
+}
+
+/// The day that `--since` names: so long ago, or a date.
+fn first_day(since: &str, now: Timestamp) -> Result<String, Message> {
+    let is_date = since.contains('-') || since.len() == 4;
+    if is_date && since.chars().all(|c| c.is_ascii_digit() || c == '-') {
+        return Ok(since.to_owned());
+    }
+    let ago_ms = read_duration_ms(since).ok_or_else(|| {
+        let what = format!("--since {} is neither a time nor a date", shown(since));
+        Message::new(Code::FlagValue, what).hint("Write it like 30d, 12h, 2026-05-31 or 2026")
+    })?;
+    let day = Timestamp(now.0.saturating_sub(ago_ms)).rfc3339();
+    Ok(day.chars().take("2026-05-31".len()).collect())
 }
 
 fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
@@ -120,13 +144,15 @@ fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
 
 fn found(session: &Session, ask: &Ask) -> Result<SearchAnswer, Message> {
     let mut found = SearchAnswer::default();
-    session.ask(ask, &mut |answer| {
-        if let Answer::Found(answer) = answer {
-            found = *answer;
-        }
-        true
-    })?;
+    session.ask(ask, &mut |answer| take_found(answer, &mut found))?;
     Ok(found)
+}
+
+fn take_found(line: Answer, found: &mut SearchAnswer) -> bool {
+    if let Answer::Found(answer) = line {
+        *found = *answer;
+    }
+    true
 }
 
 fn column_of(column: SearchColumn) -> Column {
@@ -154,13 +180,13 @@ fn name(hit: &SearchHit) -> &str {
     hit.id.as_deref().filter(|_| hit.url.is_empty()).unwrap_or(&hit.url)
 }
 
-fn write_text(session: &Session, answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
+fn write_text(is_colored: bool, answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
     for hit in &answer.hits {
         let title = if hit.title.is_empty() { name(hit) } else { &hit.title };
         writeln!(output, "{}", shown(title))?;
         writeln!(output, "  {}", shown(name(hit)))?;
         if !hit.snippet.is_empty() {
-            writeln!(output, "  {}", marked(hit, session.terminal.is_colored))?;
+            writeln!(output, "  {}", marked(hit, is_colored))?;
         }
         let mut more = Vec::new();
         if hit.similar_count > 0 {
@@ -233,20 +259,27 @@ fn batch(
     path: &Path,
     output: &mut dyn Write,
 ) -> Outcome {
-    for (number, line) in (1_u64..).zip(open_lines(path)?.lines()) {
-        let line = line.map_err(|error| unreadable(path, &error))?;
-        if line.trim().is_empty() {
-            continue;
+    let settings = session.settings(Vec::new())?.settings;
+    let lines = open_lines(path)?;
+    let common = search_ask(session, arguments, String::new())?;
+    let dir = backend::data_dir(&settings);
+    backend::ask_often(dir, IndexUse::UpToDate, |desk| {
+        for (number, line) in (1_u64..).zip(lines.lines()) {
+            let line = line.map_err(|error| unreadable(path, &error))?;
+            if line.trim().is_empty() {
+                continue;
+            }
+            let query: BatchLine = serde_json::from_str(&line)
+                .map_err(|error| bad_line(number, &error.to_string()))?;
+            let ask = SearchAsk { text: query.query, plain: true, ..common.clone() };
+            let ask = Ask::Search(ask);
+            let mut answer = SearchAnswer::default();
+            desk.ask(&ask, &mut |line| take_found(line, &mut answer))?;
+            let hits: Vec<&str> = answer.hits.iter().map(name).collect();
+            writeln!(output, "{}", json!({ "id": query.id, "hits": hits }))?;
         }
-        let query: BatchLine =
-            serde_json::from_str(&line).map_err(|error| bad_line(number, &error.to_string()))?;
-        let mut ask = search_ask(session, arguments, query.query)?;
-        ask.plain = true;
-        let answer = found(session, &Ask::Search(ask))?;
-        let hits: Vec<&str> = answer.hits.iter().map(name).collect();
-        writeln!(output, "{}", json!({ "id": query.id, "hits": hits }))?;
-    }
-    Ok(0)
+        Ok(0)
+    })
 }
 
 fn open_lines(path: &Path) -> Result<Box<dyn BufRead>, Message> {
@@ -315,7 +348,8 @@ pub(super) fn import(
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
         let indexer = Indexer::new(open.store.clone(), index.clone());
-        indexer.catch_up(&mut |_| {}).map_err(|error| backend::index_message(&error))?;
+        let followed = indexer.catch_up(&mut |_| {}).and_then(|_| indexer.digest_links());
+        followed.map_err(|error| backend::index_message(&error))?;
     }
     open.store.close().map_err(refuse)?;
     if session.global.json {
@@ -347,6 +381,7 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
     let looked_at = indexer
         .catch_up(&mut |pages| session.talk.note(&format!("{} pages", show_count(pages))))
         .map_err(|error| failed(&error))?;
+    indexer.digest_links().map_err(|error| failed(&error))?;
     let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
     let upto = index.applied_upto().map_err(|error| failed(&error))?;
     open.store.close().map_err(|error| backend::store_message(&error))?;

@@ -1,44 +1,76 @@
-//! [`Ranks`]: the link rank of every page, as searches look it up.
+//! [`Ranks`]: the link rank of every page and site, as searches look it up.
 //!
 //! Columns of an index segment never change, and every new link changes every rank. So ranks are a
-//! file of their own beside the index: nine bytes per page, in memory while the index is open,
+//! file of their own beside the index: twelve bytes per page, in memory while the index is open,
 //! replaced whole. A search looks up the few hundred pages that it ranks. Lost or damaged, the file
-//! is as good as empty: ranks are worked out anew from the stored links.
+//! is as good as empty: ranks are worked out anew from the log of links.
 
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use telusur_model::UrlKey;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::log::LogEnd;
 use crate::fields::page_number;
 
-const MAGIC: &[u8; 8] = b"TLSRANK1";
-/// A page this many times above the average, as a power of ten, has the highest level.
-const POWER_MAX: f64 = 5.0;
+const MAGIC: &[u8; 8] = b"TLSRANK2";
+/// Being more than this many powers of ten above the average counts no more.
+const POWER_MAX: f32 = 5.0;
 
-/// How much better linked than the average each page is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How much better linked than the average each page and site is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Ranks {
+    /// What of the log they were worked out of.
+    covers: LogEnd,
     /// Ascending.
     pages: Vec<u64>,
-    levels: Vec<u8>,
+    times_average: Vec<f32>,
+    /// Best first.
+    sites: Vec<SiteRank>,
+}
+
+/// The rank of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SiteRank {
+    /// Which site.
+    pub(crate) site: u64,
+    /// Its best linked page.
+    pub(crate) best_page: u64,
+    /// How many pages of it are indexed.
+    pub(crate) pages: u32,
+    /// How many times as well linked as the average site.
+    pub(crate) times_average: f32,
 }
 
 impl Ranks {
     /// Keeps the ranks of pages that [`LinkGraph::page_ranks`](crate::LinkGraph::page_ranks) gave.
     pub fn of(pages: &[UrlKey], ranks: &[f64]) -> Self {
         let count = pages.len() as f64;
-        let mut rows: Vec<(u64, u8)> = pages
+        let mut rows: Vec<(u64, f32)> = pages
             .iter()
             .zip(ranks)
-            .map(|(page, rank)| (page_number(page.0), level(rank * count)))
+            .map(|(page, rank)| (page_number(page.0), (rank * count) as f32))
             .collect();
-        rows.sort_unstable();
+        rows.sort_unstable_by_key(|row| row.0);
         rows.dedup_by_key(|row| row.0);
-        let (pages, levels) = rows.into_iter().unzip();
-        Self { pages, levels }
+        let (pages, times_average) = rows.into_iter().unzip();
+        Self { pages, times_average, ..Self::default() }
+    }
+
+    pub(crate) fn with_sites(self, sites: Vec<SiteRank>) -> Self {
+        Self { sites, ..self }
+    }
+
+    pub(crate) fn covering(self, covers: LogEnd) -> Self {
+        Self { covers, ..self }
+    }
+
+    /// What of the log they were worked out of.
+    pub(crate) fn covers(&self) -> LogEnd {
+        self.covers
     }
 
     /// How many powers of ten a page's rank lies above the average: 0 for average and unknown pages.
@@ -48,17 +80,26 @@ impl Ranks {
 
     pub(crate) fn power_of_number(&self, page: u64) -> f32 {
         match self.pages.binary_search(&page) {
-            Ok(at) => f32::from(self.levels[at]) / 255.0 * POWER_MAX as f32,
+            Ok(at) => self.times_average[at].max(1.0).log10().min(POWER_MAX),
             Err(_) => 0.0,
         }
     }
 
+    /// All pages with their rank in times of the average, best first.
+    pub(crate) fn best_pages(&self) -> Vec<(u64, f32)> {
+        let rows = self.pages.iter().copied().zip(self.times_average.iter().copied());
+        let mut rows: Vec<(u64, f32)> = rows.collect();
+        rows.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        rows
+    }
+
+    /// All sites, best first.
+    pub(crate) fn best_sites(&self) -> &[SiteRank] {
+        &self.sites
+    }
+
     pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
-        let mut rows = Vec::with_capacity(self.pages.len() * 9);
-        for (page, level) in self.pages.iter().zip(&self.levels) {
-            rows.extend_from_slice(&page.to_le_bytes());
-            rows.push(*level);
-        }
+        let rows = postcard::to_stdvec(self).map_err(io::Error::other)?;
         let draft = file.with_extension("draft");
         let mut out = fs::File::create(&draft)?;
         out.write_all(MAGIC)?;
@@ -78,17 +119,8 @@ impl Ranks {
         if xxh3_64(rows) != u64::from_le_bytes(*sum) {
             return None;
         }
-        let (rows, _) = rows.as_chunks::<9>();
-        let (pages, levels) =
-            rows.iter().map(|[page @ .., level]| (u64::from_le_bytes(*page), *level)).unzip();
-        Some(Self { pages, levels })
+        postcard::from_bytes(rows).ok()
     }
-}
-
-fn level(times_average: f64) -> u8 {
-    let power = times_average.max(1.0).log10().min(POWER_MAX);
-    // Between 0 and 255 by the line above.
-    (power / POWER_MAX * 255.0).round() as u8
 }
 
 #[cfg(test)]
@@ -104,6 +136,7 @@ mod tests {
         assert_eq!(Ranks::read(&file), ranks);
         assert!((ranks.power(UrlKey(7)) - 2.7_f32.log10()).abs() < 0.02);
         assert_eq!(ranks.power(UrlKey(3)), 0.0);
+        assert_eq!(ranks.best_pages()[0].0, 7);
         assert_eq!(ranks.power(UrlKey(99)), 0.0);
     }
 

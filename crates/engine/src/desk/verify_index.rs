@@ -1,0 +1,76 @@
+//! Whether the index holds what the store says it should: nothing else, nothing twice, and nothing
+//! missing of what it has read.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use telusur_index::{DocKey, IndexError, SearchIndex};
+use telusur_store::{Check, Store, VerifyReport};
+
+use crate::error::RequestError;
+use crate::index_stage::{Indexer, IndexingError, may_be_found};
+use crate::stored_page::each_page;
+
+/// Puts the check of an index in the place of the store's own, which knows no index.
+pub(super) fn verify_index(
+    store: &Arc<dyn Store>,
+    index: &Arc<SearchIndex>,
+    report: &mut VerifyReport,
+) -> Result<(), RequestError> {
+    let check = match check(store, index) {
+        Ok(check) => check,
+        Err(IndexingError::Index(error)) => broken(&error),
+        Err(IndexingError::Store(error)) => return Err(error.into()),
+    };
+    match report.checks.iter_mut().find(|known| known.id == check.id) {
+        Some(known) => *known = check,
+        None => report.checks.push(check),
+    }
+    Ok(())
+}
+
+fn new_check() -> Check {
+    Check::new("I4", "the index holds every page that is to be found, once, and nothing else")
+}
+
+fn broken(error: &IndexError) -> Check {
+    let mut check = new_check();
+    check.look(false, || error.to_string());
+    check
+}
+
+fn check(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<Check, IndexingError> {
+    let mut check = new_check();
+    index.validate()?;
+    // In this order: what is stored and indexed meanwhile is then in the store at least.
+    let upto = index.applied_upto()?;
+    let mut left: HashMap<DocKey, u32> = HashMap::new();
+    index.each_key(&mut |key| *left.entry(key).or_default() += 1)?;
+    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
+    for record in store.crawls()? {
+        let mut failed = None;
+        each_page(store.as_ref(), record.crawl.no, |page| {
+            let times = left.remove(&DocKey { url: page.key, crawl: page.crawl }).unwrap_or(0);
+            check.look(times <= 1, || format!("{} is indexed {times} times", page.url));
+            if times > 0 {
+                check.look(may_be_found(&page), || format!("{} is not to be found", page.url));
+            } else if page.seq <= upto {
+                match indexer.document(&page) {
+                    Ok(doc) => {
+                        check.look(doc.is_none(), || format!("{} is not indexed", page.url));
+                    }
+                    Err(error) => failed = Some(error),
+                }
+            }
+            Ok(failed.is_none())
+        })?;
+        if let Some(error) = failed {
+            return Err(error.into());
+        }
+    }
+    for key in left.keys() {
+        check.look(false, || format!("a page of {} is indexed and not stored", key.crawl));
+    }
+    check.notes.push(format!("{} documents", index.doc_count()));
+    Ok(check)
+}

@@ -1,0 +1,122 @@
+//! The best linked pages and sites.
+
+use serde::{Deserialize, Serialize};
+use tantivy::DocAddress;
+use tantivy::collector::TopDocs;
+use tantivy::query::{BooleanQuery, Query as EngineQuery, TermQuery};
+use tantivy::schema::{Field, IndexRecordOption, Term, Value};
+use telusur_model::CrawlNo;
+
+use crate::fields::link_number;
+use crate::inert::inert;
+use crate::view::View;
+use crate::{IndexError, SearchIndex};
+
+/// Pages that are looked at to find those of one crawl: half a second.
+const LOOKED_AT_MAX: usize = 100_000;
+/// Characters that are shown of a title or an address.
+const CHARS_MAX: usize = 500;
+
+/// A well linked page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopPage {
+    /// Its address.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// How many times as well linked as the average page.
+    pub times_average: f32,
+    /// How many indexed pages link to this address.
+    pub linked_from: u64,
+}
+
+/// A well linked site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopSite {
+    /// Its name.
+    pub site: String,
+    /// How many times as well linked as the average site, by links from other sites.
+    pub times_average: f32,
+    /// How many of its pages are indexed.
+    pub pages: u32,
+}
+
+impl SearchIndex {
+    /// The best linked pages, best first; of one crawl, or of all.
+    pub fn top_pages(
+        &self,
+        crawl: Option<CrawlNo>,
+        max: usize,
+    ) -> Result<Vec<TopPage>, IndexError> {
+        let (view, links) = (self.view(), self.links());
+        let mut top = Vec::new();
+        for (page, times_average) in links.ranks.best_pages().into_iter().take(LOOKED_AT_MAX) {
+            if top.len() == max {
+                break;
+            }
+            let term = Term::from_field_u64(self.fields().page, page);
+            let Some(address) = self.first(&view, term, crawl)? else { continue };
+            let url = self.stored(&view, address, self.fields().url)?;
+            if url.is_empty() {
+                continue;
+            }
+            let link = Term::from_field_u64(self.fields().link, link_number(&url));
+            top.push(TopPage {
+                title: inert(&self.stored(&view, address, self.fields().title)?, CHARS_MAX),
+                times_average,
+                linked_from: view.searcher.doc_freq(&link)?,
+                url: inert(&url, CHARS_MAX),
+            });
+        }
+        Ok(top)
+    }
+
+    /// The best linked sites, best first; those with pages in one crawl, or all.
+    pub fn top_sites(
+        &self,
+        crawl: Option<CrawlNo>,
+        max: usize,
+    ) -> Result<Vec<TopSite>, IndexError> {
+        let (view, links) = (self.view(), self.links());
+        let mut top = Vec::new();
+        for row in links.ranks.best_sites().iter().take(LOOKED_AT_MAX) {
+            if top.len() == max {
+                break;
+            }
+            let term = Term::from_field_u64(self.fields().page, row.best_page);
+            let Some(address) = self.first(&view, term, None)? else { continue };
+            let site = self.stored(&view, address, self.fields().site)?;
+            let of_site = Term::from_field_text(self.fields().site, &site);
+            if self.first(&view, of_site, crawl)?.is_some() {
+                let site = inert(&site, CHARS_MAX);
+                top.push(TopSite { site, times_average: row.times_average, pages: row.pages });
+            }
+        }
+        Ok(top)
+    }
+
+    /// The first document with a term, of a crawl or of any.
+    fn first(
+        &self,
+        view: &View,
+        term: Term,
+        crawl: Option<CrawlNo>,
+    ) -> Result<Option<DocAddress>, IndexError> {
+        let crawl =
+            crawl.map(|crawl| Term::from_field_u64(self.fields().crawl, u64::from(crawl.0)));
+        let terms = [Some(term), crawl].into_iter().flatten();
+        let queries: Vec<Box<dyn EngineQuery>> = terms
+            .map(|term| -> Box<dyn EngineQuery> {
+                Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+            })
+            .collect();
+        let query = BooleanQuery::intersection(queries);
+        let found = view.searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
+        Ok(found.first().map(|(_, address)| *address))
+    }
+
+    fn stored(&self, view: &View, address: DocAddress, field: Field) -> Result<String, IndexError> {
+        let page: tantivy::TantivyDocument = view.searcher.doc(address)?;
+        Ok(page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned())
+    }
+}

@@ -1,0 +1,55 @@
+//! `telusur rank`: the best linked pages and sites.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+use telusur_engine::desk::{Answer, Ask};
+
+use super::{Outcome, Session};
+use crate::cli::RankArgs;
+use crate::message::shown;
+use crate::units::show_count;
+
+/// Exit code when there is nothing to list, as for `search`.
+const NOTHING_FOUND: u8 = 1;
+
+pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Write) -> Outcome {
+    let ask =
+        Ask::Rank { crawl: arguments.crawl.clone(), sites: arguments.sites, max: arguments.limit };
+    let mut written = Ok(());
+    let mut count = 0_u64;
+    session.ask(&ask, &mut |answer| {
+        count += 1;
+        written = write_line(&answer, session.global.json, output);
+        written.is_ok()
+    })?;
+    written?;
+    if count == 0 {
+        session.talk.note("no page is indexed yet");
+        return Ok(NOTHING_FOUND);
+    }
+    Ok(0)
+}
+
+fn write_line(answer: &Answer, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
+    match answer {
+        Answer::TopPage(page) if is_json => writeln!(output, "{}", json!(page)),
+        Answer::TopSite(site) if is_json => writeln!(output, "{}", json!(site)),
+        Answer::TopPage(page) => {
+            let from = show_count(page.linked_from);
+            writeln!(
+                output,
+                "{:>9.1}  {from:>7} links  {}  {}",
+                page.times_average,
+                shown(&page.url),
+                shown(&page.title)
+            )
+        }
+        Answer::TopSite(site) => {
+            let pages = show_count(u64::from(site.pages));
+            let name = shown(&site.site);
+            writeln!(output, "{:>9.1}  {pages:>7} pages  {name}", site.times_average)
+        }
+        _ => Ok(()),
+    }
+}
