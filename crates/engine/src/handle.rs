@@ -100,7 +100,10 @@ impl Engine {
         };
         let parsers = parse_stage::start(threads, parse_queue, &reader)?;
         let index = match index {
-            Some(index) => Some(IndexStage::start(Indexer::new(Arc::clone(&store), index))?),
+            Some(index) => {
+                let indexer = Indexer::new(Arc::clone(&store), index);
+                Some(IndexStage::start(indexer.with_parser(Arc::clone(&parser)))?)
+            }
             None => None,
         };
         let task = CrawlTask {

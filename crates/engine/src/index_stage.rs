@@ -14,16 +14,18 @@ use std::time::Duration;
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_index::{DocKey, IndexDoc, IndexError, LinkLag, OutLink, SearchIndex};
 use telusur_model::{
-    CrawlNo, Link, PageContent, PageRecord, PageUrl, RobotsAnswer, UrlKey, UrlKeyer,
+    CrawlNo, Link, PageContent, PageRecord, PageUrl, RawPage, RobotsAnswer, UrlKey, UrlKeyer,
 };
-use telusur_parse::ContentLimits;
+use telusur_parse_pool::{Extent, InProcess, Parser, Reading};
 use telusur_store::{Store, StoreError};
 
 use crate::imports::imported_id;
-use crate::stored_page::stored_answer;
+use crate::stored_page::{stored_answer, unreadable};
 
 /// Pages in one commit of the index.
 const BATCH_PAGES_MAX: usize = 1000;
+/// Pages that are read together: a child is woken once for all of them.
+const READ_TOGETHER: usize = 16;
 /// How long pages may wait for company. A commit costs tens of milliseconds, and a page is to be
 /// found within two seconds.
 const BATCH_WAIT: Duration = Duration::from_millis(500);
@@ -54,6 +56,7 @@ pub enum IndexingError {
 pub struct Indexer {
     store: Arc<dyn Store>,
     index: Arc<SearchIndex>,
+    parser: Arc<dyn Parser>,
     /// The words about rights in robots.txt files that were read lately, by origin.
     rights: Mutex<HashMap<String, Vec<String>>>,
     /// What makes the keys of URLs, by crawl.
@@ -61,9 +64,15 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer between these two.
+    /// An indexer between these two, which reads pages in this process.
     pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>) -> Self {
-        Self { store, index, rights: Mutex::default(), keyers: Mutex::default() }
+        let parser = Arc::new(InProcess::default());
+        Self { store, index, parser, rights: Mutex::default(), keyers: Mutex::default() }
+    }
+
+    /// The same indexer, with another reader of pages.
+    pub fn with_parser(self, parser: Arc<dyn Parser>) -> Self {
+        Self { parser, ..self }
     }
 
     /// The index that it brings up to date.
@@ -80,10 +89,12 @@ impl Indexer {
             let Some(last) = pages.last() else { return Ok(looked_at) };
             let upto = last.seq;
             let (mut docs, mut left_out) = (Vec::new(), Vec::new());
-            for page in &pages {
-                match self.document(page)? {
-                    Some(doc) => docs.push(doc),
-                    None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
+            for together in pages.chunks(READ_TOGETHER) {
+                for (page, doc) in together.iter().zip(self.documents(together)?) {
+                    match doc {
+                        Some(doc) => docs.push(doc),
+                        None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
+                    }
                 }
             }
             self.index.apply(&docs, &left_out, upto)?;
@@ -119,24 +130,19 @@ impl Indexer {
         Ok(pages)
     }
 
-    /// What is to be found of a page; `None` if it is not to be found.
-    pub(crate) fn document(&self, page: &PageRecord) -> Result<Option<IndexDoc>, StoreError> {
-        if !may_be_found(page) {
-            return Ok(None);
-        }
-        let content = match self.content(page) {
-            Ok(content) => content,
-            // One damaged page costs one page.
-            Err(StoreError::Damaged(what)) => {
-                tracing::warn!(url = %page.url, what, "a page cannot be indexed");
-                return Ok(None);
-            }
-            Err(error) => return Err(error),
+    /// What is to be found of pages; `None` for those that are not to be found.
+    pub(crate) fn documents(
+        &self,
+        pages: &[PageRecord],
+    ) -> Result<Vec<Option<IndexDoc>>, StoreError> {
+        let mut contents = self.contents(pages)?.into_iter();
+        let mut document = |page: &PageRecord| {
+            let Some(read) = contents.next().flatten() else { return Ok(None) };
+            let rights = self.rights_of(page)?;
+            let keyer = self.keyer(page.crawl)?;
+            Ok(Some(document_of(page, read, rights, &keyer)))
         };
-        let Some(read) = content else { return Ok(None) };
-        let rights = self.rights_of(page)?;
-        let keyer = self.keyer(page.crawl)?;
-        Ok(Some(document_of(page, read, rights, &keyer)))
+        pages.iter().map(&mut document).collect()
     }
 
     fn keyer(&self, crawl: CrawlNo) -> Result<UrlKeyer, StoreError> {
@@ -150,26 +156,53 @@ impl Indexer {
         Ok(keyer)
     }
 
-    fn content(&self, page: &PageRecord) -> Result<Option<ReadPage>, StoreError> {
-        let store = self.store.as_ref();
-        if let Some(answer) = stored_answer(store, page)? {
-            let content = telusur_parse::read_page(&answer, &index_limits());
-            let has_code = has_code(&answer.body);
-            return Ok((!content.charset.is_empty()).then_some(ReadPage { content, has_code }));
-        }
-        let Some(blob) = page.parsed else { return Ok(None) };
-        let parsed = store.parsed(page.crawl, blob)?;
-        let content = PageContent {
-            charset: parsed.charset,
-            title: parsed.title,
-            description: parsed.description,
-            keywords: parsed.keywords,
-            language: parsed.language,
-            text: parsed.visible_text,
-            links: parsed.links,
-            ..PageContent::default()
+    /// What is in pages, as far as the index wants it; `None` for those that are not to be found.
+    fn contents(&self, pages: &[PageRecord]) -> Result<Vec<Option<ReadPage>>, StoreError> {
+        let kept = pages.iter().map(|page| self.kept(page)).collect::<Result<Vec<_>, _>>()?;
+        let answers: Vec<&RawPage> = kept.iter().filter_map(Kept::answer).collect();
+        let readings = self.parser.read_all(&answers, Extent::Search).map_err(unreadable)?;
+        let mut readings = readings.into_iter();
+        let read = |kept| match kept {
+            Kept::Nothing => None,
+            Kept::Extract(content) => Some(ReadPage { content: *content, has_code: false }),
+            Kept::Answer(answer) => match readings.next()? {
+                // What has no charset is not text.
+                Reading::Read(content) if !content.charset.is_empty() => {
+                    Some(ReadPage { content: *content, has_code: has_code(&answer.body) })
+                }
+                Reading::Read(_) => None,
+                Reading::Failed { why } => {
+                    tracing::warn!(url = %answer.url, why, "a page cannot be indexed");
+                    None
+                }
+            },
         };
-        Ok(Some(ReadPage { content, has_code: false }))
+        Ok(kept.into_iter().map(read).collect())
+    }
+
+    /// What is kept of a page that may be found.
+    fn kept(&self, page: &PageRecord) -> Result<Kept, StoreError> {
+        if !may_be_found(page) {
+            return Ok(Kept::Nothing);
+        }
+        let store = self.store.as_ref();
+        let kept = match (stored_answer(store, page), page.parsed) {
+            (Ok(Some(answer)), _) => Ok(Kept::Answer(answer)),
+            (Ok(None), None) => Ok(Kept::Nothing),
+            (Ok(None), Some(blob)) => store.parsed(page.crawl, blob).map(|parsed| {
+                let text = parsed.visible_text.clone();
+                Kept::Extract(Box::new(PageContent { text, ..PageContent::from(parsed) }))
+            }),
+            (Err(error), _) => Err(error),
+        };
+        match kept {
+            // One damaged page costs one page.
+            Err(StoreError::Damaged(what)) => {
+                tracing::warn!(url = %page.url, what, "a page cannot be indexed");
+                Ok(Kept::Nothing)
+            }
+            kept => kept,
+        }
     }
 
     /// What the page and its origin say about its use.
@@ -203,29 +236,23 @@ impl Indexer {
     }
 }
 
+/// What is kept of a page.
+enum Kept {
+    Nothing,
+    Answer(RawPage),
+    Extract(Box<PageContent>),
+}
+
+impl Kept {
+    fn answer(&self) -> Option<&RawPage> {
+        if let Self::Answer(answer) = self { Some(answer) } else { None }
+    }
+}
+
 /// What the index wants of a page.
 struct ReadPage {
     content: PageContent,
     has_code: bool,
-}
-
-/// Reads a page for the index, which wants its main text and to know whether it has a table, a form
-/// or an image at all. Writing out all of them, and Markdown, would take as long as all the rest.
-fn index_limits() -> ContentLimits {
-    ContentLimits {
-        images_max: 1,
-        tables_max: 1,
-        cells_max: 1,
-        table_html_bytes_max: 0,
-        lists_max: 0,
-        forms_max: 1,
-        fields_max: 0,
-        scripts_max: 0,
-        styles_max: 0,
-        code_bytes_max: 0,
-        markdown_bytes_max: 0,
-        ..ContentLimits::default()
-    }
 }
 
 /// Whether a page shows code: preformatted text is that more often than not.

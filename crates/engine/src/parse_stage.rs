@@ -130,10 +130,12 @@ impl Reader {
     ) -> Result<CommitWork, PoolError> {
         let ParseWork { visit, fetched, disposition, context } = work;
         let body_bytes = fetched.body_bytes();
+        // In this order: if time passes in between, the request seems later than it was, and its host
+        // is left alone for longer.
+        let now = self.clock.now();
         let at = self.clock.wall();
-        let requested_at = fetched
-            .requested_at
-            .map(|moment| Timestamp(at.0.saturating_sub(self.clock.now().ms_since(moment))));
+        let requested_at =
+            fetched.requested_at.map(|moment| Timestamp(at.0.saturating_sub(now.ms_since(moment))));
         if visit.purpose.is_errand() {
             let end = if visit.purpose == Purpose::Probe {
                 ErrandEnd::Probe(self.not_found_look(&fetched, ahead)?)
@@ -522,9 +524,13 @@ fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) 
     }
 }
 
+/// The agent, beside `robots`, whose metas the parser looks for.
+const OWN_NAME: &str = "telusur";
+
 /// The robots metas of a page, each with the agent that it is for.
 pub(crate) fn metas(parsed: &ParsedPage) -> impl Iterator<Item = (&str, &str)> {
-    parsed.robots.iter().map(|content| ("robots", content.as_str()))
+    let general = parsed.robots.iter().map(|content| ("robots", content.as_str()));
+    general.chain(parsed.robots_own.iter().map(|content| (OWN_NAME, content.as_str())))
 }
 
 /// A validator that is sent back with the next request; an absurdly long one is not worth it.

@@ -58,7 +58,7 @@ fn found<T>(reading: Result<Reading<T>, PoolError>) -> Result<Option<T>, StoreEr
 }
 
 /// No page can be read on this machine at present.
-fn unreadable(error: PoolError) -> StoreError {
+pub(crate) fn unreadable(error: PoolError) -> StoreError {
     let source = std::io::Error::other(error);
     StoreError::Io { doing: "read a stored page".to_owned(), source }
 }

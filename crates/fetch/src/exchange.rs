@@ -63,8 +63,9 @@ impl Exchange<'_> {
         let mut alarm = pin!(sleep_until(self.deadline.min(head_deadline)));
         self.note_sending(connection, sending);
         let head_bytes_max = u64::try_from(self.settings.head_bytes_max).unwrap_or(u64::MAX);
-        let response = connection.ask(request, head_bytes_max, alarm.as_mut()).await?;
-        self.answer(connection, response, alarm).await
+        let response = connection.ask(request, head_bytes_max, alarm.as_mut()).await;
+        self.correct_sending(connection, sending);
+        self.answer(connection, response?, alarm).await
     }
 
     fn request(&self, connection: &Connection) -> Result<Request<Empty<Bytes>>, Failure> {
@@ -111,6 +112,15 @@ impl Exchange<'_> {
             // Whoever asked to be told may have lost interest.
             let _ = on_request.send(now);
         }
+    }
+
+    /// The delay counts from when the request really went out: on a busy machine that is a while
+    /// after it was given to the connection.
+    fn correct_sending(&self, connection: &Connection, sending: &mut Sending) {
+        let Some(written_at) = connection.written_at() else { return };
+        let since_ms = u64::try_from(written_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let written_at = Moment(self.clock.now().0.saturating_sub(since_ms));
+        sending.requested_at = sending.requested_at.max(Some(written_at));
     }
 
     async fn answer(

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
 /// A connection's stream of bytes, after decryption.
@@ -28,6 +29,8 @@ pub(crate) struct WireMeter {
     is_idle: AtomicBool,
     /// Where the stream ends for us, whatever the server still sends.
     received_max: AtomicU64,
+    /// When bytes were last handed to the system. Held to read or write it.
+    written_at: Mutex<Option<Instant>>,
 }
 
 impl Default for WireMeter {
@@ -36,6 +39,7 @@ impl Default for WireMeter {
             received: AtomicU64::new(0),
             is_idle: AtomicBool::new(false),
             received_max: AtomicU64::new(u64::MAX),
+            written_at: Mutex::new(None),
         }
     }
 }
@@ -54,6 +58,15 @@ impl WireMeter {
     /// Says how much may still come. More than that ends the wire.
     pub(crate) fn expect_bytes(&self, bytes_max: u64) {
         self.received_max.store(self.received().saturating_add(bytes_max), Ordering::Relaxed);
+    }
+
+    /// When bytes were last handed to the system.
+    pub(crate) fn written_at(&self) -> Option<Instant> {
+        *self.written_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_write(&self) {
+        *self.written_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
     fn is_used_up(&self) -> bool {
@@ -133,10 +146,14 @@ impl AsyncWrite for Wire {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        match &mut self.stream {
+        let written = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_write(cx, buf),
             Stream::Secure(stream) => Pin::new(stream).poll_write(cx, buf),
+        };
+        if written.is_ready() {
+            self.meter.note_write();
         }
+        written
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use telusur_model::{ParsedPage, RawPage};
-use telusur_parse::{ContentLimits, ParseLimits};
+use telusur_model::RawPage;
 
 use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
+use crate::parser::{Extent, InProcess, VisibleText};
 use crate::socket::{self, Endless, Line};
 
 /// The hidden command of the program that makes it a child.
@@ -36,14 +36,12 @@ pub fn child_if_asked() -> Option<ExitCode> {
     if arguments.next()? != CHILD_COMMAND {
         return None;
     }
-    let (parse, content) = (ParseLimits::default(), ContentLimits::default());
+    let parser = InProcess::default();
     Some(child_main(arguments, |page, depth| match depth {
-        Depth::Links => {
-            let parsed = telusur_parse::parse(page, &parse);
-            Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
-        }
-        Depth::Text => Answer::Parsed(Box::new(telusur_parse::parse(page, &parse))),
-        Depth::Everything => Answer::Read(Box::new(telusur_parse::read_page(page, &content))),
+        Depth::Links => Answer::Parsed(Box::new(parser.parse_page(page, VisibleText::Left))),
+        Depth::Text => Answer::Parsed(Box::new(parser.parse_page(page, VisibleText::Taken))),
+        Depth::Search => Answer::Read(Box::new(parser.read_page(page, Extent::Search))),
+        Depth::Everything => Answer::Read(Box::new(parser.read_page(page, Extent::Everything))),
     }))
 }
 

@@ -69,6 +69,8 @@ pub enum Depth {
     Links,
     /// The same with the visible text.
     Text,
+    /// What a search index wants: its answer is [`Answer::Read`].
+    Search,
     /// Everything that is in it: its answer is [`Answer::Read`].
     Everything,
 }
@@ -193,7 +195,9 @@ impl Frame {
             (_, Depth::Links | Depth::Text) => {
                 self.decode(Kind::Parsed).map(Box::new).map(Answer::Parsed)
             }
-            (_, Depth::Everything) => self.decode(Kind::Read).map(Box::new).map(Answer::Read),
+            (_, Depth::Search | Depth::Everything) => {
+                self.decode(Kind::Read).map(Box::new).map(Answer::Read)
+            }
         }
     }
 

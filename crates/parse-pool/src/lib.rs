@@ -31,5 +31,5 @@ mod jail;
 pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
 pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
-pub use crate::parser::{InProcess, Parser, PoolError, Reading, VisibleText};
+pub use crate::parser::{Extent, InProcess, Parser, PoolError, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};

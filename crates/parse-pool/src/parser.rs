@@ -17,8 +17,12 @@ pub trait Parser: Send + Sync {
         text: VisibleText,
     ) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
 
-    /// Likewise, but reads everything that is in the pages.
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError>;
+    /// Likewise, but reads what is in the pages for people.
+    fn read_all(
+        &self,
+        pages: &[&RawPage],
+        extent: Extent,
+    ) -> Result<Vec<Reading<PageContent>>, PoolError>;
 
     /// Reads what a crawl goes by out of one page, with its text.
     fn parse(&self, page: &RawPage) -> Result<Reading<ParsedPage>, PoolError> {
@@ -27,7 +31,7 @@ pub trait Parser: Send + Sync {
 
     /// Reads everything that is in one page.
     fn read(&self, page: &RawPage) -> Result<Reading<PageContent>, PoolError> {
-        self.read_all(&[page]).map(only)
+        self.read_all(&[page], Extent::Everything).map(only)
     }
 }
 
@@ -38,6 +42,15 @@ pub enum VisibleText {
     Taken,
     /// It is left empty.
     Left,
+}
+
+/// How much of what is in pages is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// What a search index wants: the visible text is left empty, of other things there are few.
+    Search,
+    /// Everything.
+    Everything,
 }
 
 fn only<T>(mut readings: Vec<Reading<T>>) -> Reading<T> {
@@ -81,10 +94,43 @@ pub enum PoolError {
 
 /// Parses in the calling thread, without a jail. A page that makes the parser panic is
 /// [`Failed`](Reading::Failed); one that makes it loop or overflow its stack is not stopped.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct InProcess {
     parse: ParseLimits,
     content: ContentLimits,
+    search: ContentLimits,
+}
+
+impl Default for InProcess {
+    fn default() -> Self {
+        Self {
+            parse: ParseLimits::default(),
+            content: ContentLimits::default(),
+            search: ContentLimits::for_search(),
+        }
+    }
+}
+
+impl InProcess {
+    /// Parses one page; panics are the caller's.
+    pub(crate) fn parse_page(&self, page: &RawPage, text: VisibleText) -> ParsedPage {
+        let mut parsed = telusur_parse::parse(page, &self.parse);
+        if text == VisibleText::Left {
+            parsed.visible_text = String::new();
+        }
+        parsed
+    }
+
+    /// Reads one page; panics are the caller's.
+    pub(crate) fn read_page(&self, page: &RawPage, extent: Extent) -> PageContent {
+        match extent {
+            Extent::Everything => telusur_parse::read_page(page, &self.content),
+            Extent::Search => {
+                let content = telusur_parse::read_page(page, &self.search);
+                PageContent { visible_text: String::new(), ..content }
+            }
+        }
+    }
 }
 
 impl Parser for InProcess {
@@ -93,19 +139,15 @@ impl Parser for InProcess {
         pages: &[&RawPage],
         text: VisibleText,
     ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
-        let parse = |page: &&RawPage| {
-            let mut parsed = telusur_parse::parse(page, &self.parse);
-            if text == VisibleText::Left {
-                parsed.visible_text = String::new();
-            }
-            parsed
-        };
-        Ok(pages.iter().map(|page| guarded(|| parse(page))).collect())
+        Ok(pages.iter().map(|page| guarded(|| self.parse_page(page, text))).collect())
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        let read = |page: &&RawPage| guarded(|| telusur_parse::read_page(page, &self.content));
-        Ok(pages.iter().map(read).collect())
+    fn read_all(
+        &self,
+        pages: &[&RawPage],
+        extent: Extent,
+    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        Ok(pages.iter().map(|page| guarded(|| self.read_page(page, extent))).collect())
     }
 }
 

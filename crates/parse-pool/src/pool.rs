@@ -12,7 +12,7 @@ use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
 use crate::jail::JailReport;
 use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
-use crate::parser::{Parser, PoolError, Reading, VisibleText, panicked};
+use crate::parser::{Extent, Parser, PoolError, Reading, VisibleText, panicked};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
 /// however many pages it has.
@@ -255,8 +255,16 @@ impl Parser for ParserPool {
         self.all(depth, pages)
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        self.all(Depth::Everything, pages)
+    fn read_all(
+        &self,
+        pages: &[&RawPage],
+        extent: Extent,
+    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        let depth = match extent {
+            Extent::Search => Depth::Search,
+            Extent::Everything => Depth::Everything,
+        };
+        self.all(depth, pages)
     }
 }
 

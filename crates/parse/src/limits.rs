@@ -103,6 +103,27 @@ pub struct ContentLimits {
     pub markdown_bytes_max: usize,
 }
 
+impl ContentLimits {
+    /// What a search index wants of a page: its main text, and whether it has a table, a form or an
+    /// image at all. Writing out all of them, and Markdown, would take as long as all the rest.
+    pub fn for_search() -> Self {
+        Self {
+            images_max: 1,
+            tables_max: 1,
+            cells_max: 1,
+            table_html_bytes_max: 0,
+            lists_max: 0,
+            forms_max: 1,
+            fields_max: 0,
+            scripts_max: 0,
+            styles_max: 0,
+            code_bytes_max: 0,
+            markdown_bytes_max: 0,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for ContentLimits {
     fn default() -> Self {
         Self {

@@ -167,7 +167,7 @@ impl Desk {
             Ok(parsed.links.into_iter().map(|link| link.url).collect())
         })?;
         if let Some(index) = &self.index {
-            verify_index::verify_index(&self.store, index, &mut report)?;
+            verify_index::verify_index(&self.pages, index, &mut report)?;
         }
         Ok(report)
     }

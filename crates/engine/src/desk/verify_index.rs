@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use telusur_index::{DocKey, IndexError, SearchIndex};
-use telusur_store::{Check, Store, VerifyReport};
+use telusur_store::{Check, VerifyReport};
 
 use crate::error::RequestError;
 use crate::index_stage::{Indexer, IndexingError, may_be_found};
-use crate::stored_page::each_page;
+use crate::stored_page::{StoredPages, each_page};
 
 /// Puts the check of an index in the place of the store's own, which knows no index.
 pub(super) fn verify_index(
-    store: &Arc<dyn Store>,
+    pages: &StoredPages,
     index: &Arc<SearchIndex>,
     report: &mut VerifyReport,
 ) -> Result<(), RequestError> {
-    let check = match check(store, index) {
+    let check = match check(pages, index) {
         Ok(check) => check,
         Err(IndexingError::Index(error)) => broken(&error),
         Err(IndexingError::Store(error)) => return Err(error.into()),
@@ -39,14 +39,16 @@ fn broken(error: &IndexError) -> Check {
     check
 }
 
-fn check(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<Check, IndexingError> {
+fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, IndexingError> {
     let mut check = new_check();
     index.validate()?;
     // In this order: what is stored and indexed meanwhile is then in the store at least.
     let upto = index.applied_upto()?;
     let mut left: HashMap<DocKey, u32> = HashMap::new();
     index.each_key(&mut |key| *left.entry(key).or_default() += 1)?;
-    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
+    let store = &pages.store;
+    let indexer =
+        Indexer::new(Arc::clone(store), Arc::clone(index)).with_parser(Arc::clone(&pages.parser));
     for record in store.crawls()? {
         let mut failed = None;
         each_page(store.as_ref(), record.crawl.no, |page| {
@@ -55,9 +57,11 @@ fn check(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<Check, Inde
             if times > 0 {
                 check.look(may_be_found(&page), || format!("{} is not to be found", page.url));
             } else if page.seq <= upto {
-                match indexer.document(&page) {
-                    Ok(doc) => {
-                        check.look(doc.is_none(), || format!("{} is not indexed", page.url));
+                match indexer.documents(std::slice::from_ref(&page)) {
+                    Ok(docs) => {
+                        check.look(docs.iter().all(Option::is_none), || {
+                            format!("{} is not indexed", page.url)
+                        });
                     }
                     Err(error) => failed = Some(error),
                 }

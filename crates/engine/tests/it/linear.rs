@@ -153,7 +153,7 @@ async fn failures_are_asked_again_later_and_are_no_misses() {
         4 => FakeAnswer::not_found(),
         _ => page(&[]),
     });
-    let walk = WalkRules { attempts: 3, cooldown_ms: 60_000, ..range(1, 5) };
+    let walk = WalkRules { attempts: 3, cooldown_ms: 24 * 3600 * 1000, ..range(1, 5) };
     let (store, record) = bench.crawl(one_by_one(vec![walk])).await;
     assert_eq!(record.stats.ids, IdCounts { content: 2, missing: 1, holes: 2, waiting: 0 });
     let targets: Vec<u64> = bench.asked().iter().map(|url| id_of(&url[9..])).collect();

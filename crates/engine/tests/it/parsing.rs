@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage};
-use telusur_parse_pool::{InProcess, Parser, PoolError, Reading, VisibleText};
+use telusur_parse_pool::{Extent, InProcess, Parser, PoolError, Reading, VisibleText};
 use telusur_store::{CrawlStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -32,8 +32,12 @@ impl Parser for Fussy {
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        let readings = InProcess::default().read_all(pages)?.into_iter();
+    fn read_all(
+        &self,
+        pages: &[&RawPage],
+        extent: Extent,
+    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        let readings = InProcess::default().read_all(pages, extent)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 }
@@ -54,7 +58,7 @@ impl Parser for Broken {
         Err(no_children())
     }
 
-    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, _: &[&RawPage], _: Extent) -> Result<Vec<Reading<PageContent>>, PoolError> {
         Err(no_children())
     }
 }

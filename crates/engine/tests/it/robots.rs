@@ -225,7 +225,8 @@ async fn expired_rules_are_read_again() {
 #[tokio::test(start_paused = true)]
 async fn nofollow_and_noindex_are_honoured_and_recorded() {
     let bench = Bench::of_site(|path| match path {
-        "/" => page(&["/meta", "/header", "/other-bot"]),
+        "/" => page(&["/meta", "/own-meta", "/header", "/other-bot"]),
+        "/own-meta" => FakeAnswer::html("<meta name=Telusur content=none><a href=/t>x</a>"),
         "/meta" => FakeAnswer::html("<meta name=robots content='NoFollow'><a href=/m>x</a>"),
         "/header" => {
             let mut answer = page(&["/h"]);
@@ -237,18 +238,18 @@ async fn nofollow_and_noindex_are_honoured_and_recorded() {
             answer.headers.push(("x-robots-tag", "otherbot: none".into()));
             answer
         }
-        "/m" | "/h" => panic!("{path} was followed"),
+        "/m" | "/h" | "/t" => panic!("{path} was followed"),
         _ => page(&[]),
     });
     let (store, record) = bench.crawl(polite_crawl()).await;
-    assert_eq!(record.stats.skips[&Reason::Nofollow], 2);
+    assert_eq!(record.stats.skips[&Reason::Nofollow], 3);
     let nofollow = known(&store, "http://site.test/m");
     assert!(matches!(nofollow.state, UrlState::Skipped { reason: Reason::Nofollow, .. }));
     let pages = telusur_store::PageStore::pages_after(&*store, CrawlNo(1), 0, 100).unwrap();
     let page = |path: &str| pages.iter().find(|page| page.url.path() == path).unwrap();
     assert_eq!(page("/header").directives.said, "X-Robots-Tag: none");
     assert!(page("/header").directives.noindex && !page("/meta").directives.noindex);
-    assert!(!page("/other-bot").directives.noindex);
+    assert!(page("/own-meta").directives.noindex && !page("/other-bot").directives.noindex);
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use telusur_model::Reason;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::no_head_in_time;
 use crate::failure::Failure;
@@ -41,6 +41,10 @@ impl Http1 {
         let (sender, driver) =
             http.handshake(TokioIo::new(wire)).await.map_err(|error| Failure::asking(&error, 0))?;
         Ok(Self { sender, driver: Some(driver), meter, received_before: 0, address })
+    }
+
+    pub(super) fn written_at(&self) -> Option<Instant> {
+        self.meter.written_at()
     }
 
     pub(super) fn address(&self) -> CheckedAddress {

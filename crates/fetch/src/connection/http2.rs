@@ -18,7 +18,7 @@ use hyper::rt::Executor;
 use hyper_util::rt::TokioIo;
 use telusur_model::Reason;
 use tokio::task::JoinSet;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 use super::no_head_in_time;
 use crate::failure::Failure;
@@ -103,6 +103,10 @@ impl Http2Visit {
     /// The connection, for other visits.
     pub(crate) fn shared(&self) -> &Arc<Http2> {
         &self.connection
+    }
+
+    pub(super) fn written_at(&self) -> Option<Instant> {
+        self.connection.meter.written_at()
     }
 
     pub(super) fn address(&self) -> CheckedAddress {

@@ -13,7 +13,7 @@ use http::{Request, Response};
 use http_body_util::Empty;
 use hyper::body::{Frame, Incoming};
 use telusur_model::Reason;
-use tokio::time::Sleep;
+use tokio::time::{Instant, Sleep};
 
 pub(crate) use self::http1::Http1;
 pub(crate) use self::http2::{Http2, Http2Visit};
@@ -32,6 +32,14 @@ impl Connection {
         match self {
             Self::Http1(connection) => connection.address(),
             Self::Http2(visit) => visit.address(),
+        }
+    }
+
+    /// When bytes were last handed to the system.
+    pub(crate) fn written_at(&self) -> Option<Instant> {
+        match self {
+            Self::Http1(connection) => connection.written_at(),
+            Self::Http2(visit) => visit.written_at(),
         }
     }
 

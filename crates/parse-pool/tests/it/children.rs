@@ -52,7 +52,9 @@ fn jailed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
                 Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
             }
             Depth::Text => Answer::Parsed(Box::new(parsed)),
-            Depth::Everything => Answer::Read(Box::new(read_page(page, &ContentLimits::default()))),
+            Depth::Search | Depth::Everything => {
+                Answer::Read(Box::new(read_page(page, &ContentLimits::default())))
+            }
         }
     })
 }
