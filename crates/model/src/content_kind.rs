@@ -95,6 +95,7 @@ impl From<ParsedPage> for PageContent {
             language_declared: parsed.language,
             canonical: parsed.canonical,
             robots: parsed.robots,
+            robots_own: parsed.robots_own,
             refresh: parsed.refresh,
             links: parsed.links,
             visible_text: parsed.visible_text,

@@ -21,6 +21,8 @@ pub struct ParsedPage {
     pub canonical: Option<PageUrl>,
     /// `<meta name=robots>` as written.
     pub robots: Option<String>,
+    /// `<meta name=telusur>`: the same, for this crawler alone.
+    pub robots_own: Option<String>,
     /// Where `<meta http-equiv=refresh>` leads.
     pub refresh: Option<PageUrl>,
     /// The links that can be followed, in the order of the page, each URL once.

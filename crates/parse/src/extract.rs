@@ -19,6 +19,9 @@ use crate::tree::{DOCUMENT, ElementRef, NodeId, NodeRef, Tree};
 /// Longest language tag; RFC 5646 asks for 35 bytes at least.
 const LANGUAGE_BYTES_MAX: usize = 64;
 
+/// The name that robots rules for this crawler alone are addressed to.
+const OWN_NAME: &str = "telusur";
+
 /// Takes everything out of a tree.
 pub(crate) fn extract(tree: &Tree, page: &PageUrl, limits: &ParseLimits) -> Extract {
     let mut extraction = Extraction::new(tree, page, limits);
@@ -258,7 +261,9 @@ impl<'t> Extraction<'t> {
         } else if name.eq_ignore_ascii_case("keywords") {
             self.parsed.keywords = self.parsed.keywords.take().or_else(value);
         } else if name.eq_ignore_ascii_case("robots") {
-            self.take_robots(content);
+            add_rules(&mut self.parsed.robots, content, self.limits);
+        } else if name.eq_ignore_ascii_case(OWN_NAME) {
+            add_rules(&mut self.parsed.robots_own, content, self.limits);
         }
     }
 
@@ -267,14 +272,6 @@ impl<'t> Extraction<'t> {
             self.refresh = Some(target);
             self.links.add(target, LinkKind::Refresh, None);
         }
-    }
-
-    /// Several `<meta name=robots>` all count, so they are put behind each other.
-    fn take_robots(&mut self, content: &str) {
-        let said = self.parsed.robots.take();
-        let separator = said.is_some().then_some(", ");
-        let pieces = said.as_deref().into_iter().chain(separator).chain([content]);
-        self.parsed.robots = one_line(pieces, self.limits.meta_bytes_max);
     }
 
     fn take_link(&mut self, element: ElementRef<'t>) {
@@ -314,6 +311,14 @@ impl<'t> Extraction<'t> {
         parsed.visible_text = articles.unwrap_or_else(|| self.text.into_string());
         Extract { page: parsed, base: self.base, has_article: !self.articles.is_empty() }
     }
+}
+
+/// Several robots metas for the same crawler all count, so they are put behind each other.
+fn add_rules(rules: &mut Option<String>, content: &str, limits: &ParseLimits) {
+    let said = rules.take();
+    let separator = said.is_some().then_some(", ");
+    let pieces = said.as_deref().into_iter().chain(separator).chain([content]);
+    *rules = one_line(pieces, limits.meta_bytes_max);
 }
 
 /// The text of all articles, one below the other; `None` if there is none.

@@ -97,7 +97,7 @@ fn read_html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> PageCont
     let tree = &document.tree;
     let extract = extract::extract(tree, &page.url, &limits.parse);
     let base = Base { page: &page.url, base: extract.base.as_ref().unwrap_or(&page.url) };
-    let mut content = page_content(extract.page);
+    let mut content = PageContent::from(extract.page);
     decoded.charset.clone_into(&mut content.charset);
     content.html5 = extract.has_article;
     content.warnings.extend(warnings(&decoded, &document));
@@ -147,26 +147,6 @@ fn warnings(decoded: &Decoded<'_>, document: &Document) -> impl Iterator<Item = 
     warnings.into_iter().filter(|(seen, _)| *seen).map(|(_, warning)| warning)
 }
 
-/// The part of a page's content that a crawl has read already.
-fn page_content(parsed: ParsedPage) -> PageContent {
-    let mut content = PageContent {
-        charset: parsed.charset,
-        title: parsed.title,
-        description: parsed.description,
-        keywords: parsed.keywords,
-        language_declared: parsed.language,
-        canonical: parsed.canonical,
-        robots: parsed.robots,
-        refresh: parsed.refresh,
-        links: parsed.links,
-        visible_text: parsed.visible_text,
-        warnings: parsed.warnings,
-        ..PageContent::default()
-    };
-    content.dropped.links = parsed.links_dropped;
-    content
-}
-
 /// What a crawl needs of a page's content.
 fn parsed_page(content: PageContent) -> ParsedPage {
     ParsedPage {
@@ -202,7 +182,7 @@ fn parse_plain_text(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
 }
 
 fn read_plain_text(page: &RawPage, limits: &ContentLimits) -> PageContent {
-    let mut content = page_content(parse_plain_text(page, &limits.parse));
+    let mut content = PageContent::from(parse_plain_text(page, &limits.parse));
     content.text.clone_from(&content.visible_text);
     content.markdown.clone_from(&content.visible_text);
     decide_language(&mut content);

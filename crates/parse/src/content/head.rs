@@ -1,5 +1,5 @@
-//! What a page says about itself: Open Graph, dates, author, robots rules for this crawler, JSON-LD,
-//! feeds, and the same page in other languages.
+//! What a page says about itself: Open Graph, dates, author, JSON-LD, feeds, and the same page in
+//! other languages.
 
 use html5ever::local_name;
 use telusur_model::{Alternate, Feed, JsonLd, MetaProperty, PageContent};
@@ -11,9 +11,6 @@ use crate::main_content::PageSigns;
 use crate::meta::has_rel;
 use crate::text::{cut, one_line};
 use crate::tree::{ElementRef, NodeId, Tree};
-
-/// The name that rules for this crawler alone are addressed to.
-const OWN_NAME: &str = "telusur";
 
 /// Where pages say when they were published, in the order of how much they are to be believed.
 const PUBLISHED_NAMES: [&str; 12] = [
@@ -62,7 +59,6 @@ type Ranked = Option<(usize, String)>;
 pub(super) struct Head<'t> {
     base: Base<'t>,
     limits: &'t ContentLimits,
-    robots_own: Option<String>,
     published: Ranked,
     modified: Ranked,
     author: Ranked,
@@ -85,7 +81,6 @@ impl<'t> Head<'t> {
         Self {
             base,
             limits,
-            robots_own: None,
             published: None,
             modified: None,
             author: None,
@@ -114,9 +109,6 @@ impl<'t> Head<'t> {
             return;
         }
         let name = name.to_ascii_lowercase();
-        if name == OWN_NAME && self.robots_own.is_none() {
-            self.robots_own = one_line([content].into_iter(), self.limits.meta_bytes_max);
-        }
         if name == "og:type" {
             signs.declare(content);
         }
@@ -222,7 +214,6 @@ impl<'t> Head<'t> {
 
     /// Returns the text of the article, if structured data holds one.
     pub(super) fn finish(self, content: &mut PageContent) -> Option<String> {
-        content.robots_own = self.robots_own;
         content.published = self.published.map(|(_, date)| date).or(self.first_time);
         content.modified = self.modified.map(|(_, date)| date);
         content.author = self.author.map(|(_, name)| name);

@@ -94,6 +94,16 @@ fn all_robots_rules_count_m15() {
 }
 
 #[test]
+fn robots_rules_for_this_crawler_are_kept_apart() {
+    let page = parse_html(
+        "<meta name=robots content=all><meta name=Telusur content=noindex>\
+         <meta name=googlebot content=nosnippet><meta name=telusur content=nofollow>",
+    );
+    assert_eq!(page.robots.as_deref(), Some("all"));
+    assert_eq!(page.robots_own.as_deref(), Some("noindex, nofollow"));
+}
+
+#[test]
 fn what_is_not_html_is_empty() {
     let page = parse(&raw_page("application/json", b"{\"a\": \"<p>b\"}"), &ParseLimits::default());
     assert_eq!(page, ParsedPage::default());
