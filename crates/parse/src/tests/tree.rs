@@ -9,7 +9,7 @@ use crate::charset::decode_html;
 use crate::extract::extract;
 use crate::tests::raw_page;
 use crate::tokens::{Detail, Syntax, build_tree};
-use crate::tree::{Arena, NodeRef, Step, Tree};
+use crate::tree::{Arena, ElementRef, NodeRef, Step, Tree};
 use crate::{ContentLimits, ParseLimits, parse, read_page};
 
 /// The tree as text: elements with their links, texts as they are.
@@ -21,8 +21,7 @@ fn outline(tree: &Tree) -> String {
                 NodeRef::Root => {}
                 NodeRef::Text(text) => out.push_str(&format!("{text:?}")),
                 NodeRef::Element(element) => {
-                    let href = element.attribute(&local_name!("href")).unwrap_or_default();
-                    out.push_str(&format!("({} {href}", element.name.local));
+                    out.push_str(&format!("({} {}", element.name.local, link(element)));
                 }
             },
             Step::Leave(node) => {
@@ -33,6 +32,15 @@ fn outline(tree: &Tree) -> String {
         }
     }
     out
+}
+
+/// Where an element leads. Of elements that lead nowhere, a crawl's tree does not keep the address.
+fn link<'t>(element: ElementRef<'t>) -> &'t str {
+    let leads = matches!(
+        element.name.local,
+        local_name!("a") | local_name!("area") | local_name!("base") | local_name!("link")
+    );
+    element.attribute(&local_name!("href")).filter(|_| leads).unwrap_or_default()
 }
 
 fn plain_tree(html: &str) -> Tree {
