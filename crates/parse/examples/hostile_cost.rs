@@ -2,9 +2,11 @@
 //! slowest last.
 //!
 //! `cargo run --release -p telusur-parse --example hostile_cost`. The goal is less than a second
-//! and 128 MB for every one of them; with the name of a page behind, only that one is read, so that
-//! `/usr/bin/time -v` tells its memory.
+//! and 128 MB for every one of them. With the name of a page behind, only that one is read. With
+//! `--write DIRECTORY` the pages are written to files and their names to standard output, so that
+//! `/usr/bin/time -v inspect_page FILE URL` tells the memory of each.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -14,8 +16,14 @@ use telusur_parse::{ContentLimits, ParseLimits, parse, read_page};
 const PAGE_BYTES: usize = 1 << 20;
 
 fn main() {
-    let only = std::env::args().nth(1);
-    let is_wanted = |page: &HostilePage| only.as_ref().is_none_or(|name| *name == page.name);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [option, directory] = &arguments[..]
+        && option == "--write"
+    {
+        return write_pages(Path::new(directory));
+    }
+    let only = arguments.first();
+    let is_wanted = |page: &HostilePage| only.is_none_or(|name| *name == page.name);
     let pages = hostile_pages().into_iter().filter(is_wanted);
     let mut costs: Vec<_> = pages.map(measure).collect();
     costs.sort_by_key(|cost| cost.whole);
@@ -28,6 +36,14 @@ fn main() {
             content.visible_text.len(),
             content.warnings
         );
+    }
+}
+
+fn write_pages(directory: &Path) {
+    for (number, page) in hostile_pages().into_iter().enumerate() {
+        let path = directory.join(format!("{number}.html"));
+        std::fs::write(&path, page.html).expect("the directory can be written to");
+        println!("{}\t{}", path.display(), page.name);
     }
 }
 

@@ -66,16 +66,12 @@ impl TextWriter {
 
     /// Text in which any run of white space means one space.
     pub(crate) fn flowing(&mut self, text: &str) {
-        let bytes = text.as_bytes();
-        let mut at = 0;
-        while let Some(offset) = bytes[at..].iter().position(|byte| !is_white(*byte)) {
-            self.space |= offset > 0;
-            at += offset;
-            let end = span_end(bytes, at);
-            self.write(&text[at..end]);
-            at = end;
+        for span in spans(text) {
+            match span {
+                Span::White => self.space = true,
+                Span::Words(words) => self.write(words),
+            }
         }
-        self.space |= at < bytes.len();
     }
 
     /// Text in which all white space counts, as in `<pre>`.
@@ -122,6 +118,30 @@ impl TextWriter {
     }
 }
 
+/// A piece of flowing text.
+pub(crate) enum Span<'t> {
+    /// White space that means one space, if words stand on both of its sides.
+    White,
+    /// Words with single spaces between them.
+    Words(&'t str),
+}
+
+/// Cuts flowing text into pieces as long as can be.
+pub(crate) fn spans(text: &str) -> impl Iterator<Item = Span<'_>> {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at;
+        if !is_white(*bytes.get(start)?) {
+            at = span_end(bytes, start);
+            return Some(Span::Words(&text[start..at]));
+        }
+        let white = bytes[start..].iter().position(|byte| !is_white(*byte));
+        at = white.map_or(bytes.len(), |white| start + white);
+        Some(Span::White)
+    })
+}
+
 /// The end of the longest run from `start` on that needs no change: all of its white space is
 /// single spaces between words.
 fn span_end(bytes: &[u8], start: usize) -> usize {
@@ -154,6 +174,26 @@ fn needs_no_change(block: &[u8]) -> bool {
             (*next == b'\t') | (*next == b'\n') | (*next == b'\x0c') | (*next == b'\r');
         found | is_break | ((*byte == b' ') & ((*next == b' ') | next_is_break))
     })
+}
+
+/// Bytes that are looked for.
+pub(crate) struct ByteSet([bool; 256]);
+
+impl ByteSet {
+    pub(crate) const fn new(bytes: &[u8]) -> Self {
+        let mut set = [false; 256];
+        let mut at = 0;
+        while at < bytes.len() {
+            set[bytes[at] as usize] = true;
+            at += 1;
+        }
+        Self(set)
+    }
+
+    /// The first place in a text where one of them stands.
+    pub(crate) fn find(&self, text: &str) -> Option<usize> {
+        text.bytes().position(|byte| self.0[usize::from(byte)])
+    }
 }
 
 /// White space that HTML collapses. A no-break space is not among it.
@@ -253,6 +293,14 @@ mod tests {
     fn line_ends() {
         assert_eq!(unix_lines("a\r\nb\rc\r\r\n\r"), "a\nb\nc\n\n\n");
         assert!(matches!(unix_lines("a\nb"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn bytes_are_found() {
+        let set = ByteSet::new(b"<&");
+        assert_eq!(set.find(""), None);
+        assert_eq!(set.find("abcé"), None);
+        assert_eq!(set.find("é&<"), Some(2));
     }
 
     #[test]

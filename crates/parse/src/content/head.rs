@@ -7,7 +7,7 @@ use telusur_model::{Alternate, Feed, JsonLd, MetaProperty, PageContent};
 use crate::ContentLimits;
 use crate::content::json_ld::Facts;
 use crate::content::{Base, push_bounded, short};
-use crate::main_content::PageSigns;
+use crate::main_content::{PageSigns, Telling};
 use crate::meta::has_rel;
 use crate::text::{cut, one_line};
 use crate::tree::{ElementRef, NodeId, Tree};
@@ -109,8 +109,12 @@ impl<'t> Head<'t> {
             return;
         }
         let name = name.to_ascii_lowercase();
-        if name == "og:type" {
-            signs.declare(content);
+        match name.as_str() {
+            "og:type" => signs.declare(content),
+            "description" | "og:description" | "twitter:description" => {
+                signs.told.tell(Telling::Description, content);
+            }
+            _ => {}
         }
         take_ranked(&mut self.published, &PUBLISHED_NAMES, &name, content);
         take_ranked(&mut self.modified, &MODIFIED_NAMES, &name, content);
@@ -196,7 +200,7 @@ impl<'t> Head<'t> {
     ) {
         let text: String = text.collect();
         signs.declare_json_ld(&text);
-        let facts = Facts::of(&text);
+        let facts = Facts::of(&text, &mut signs.told);
         if self.json_ld.len() >= self.limits.json_ld_max {
             self.json_ld_dropped += 1;
         } else {

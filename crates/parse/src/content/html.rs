@@ -4,7 +4,7 @@
 use html5ever::{LocalName, local_name};
 
 use crate::guard::is_void;
-use crate::text::cut;
+use crate::text::{ByteSet, cut};
 use crate::tree::{ElementRef, NodeId, NodeRef, Tree};
 
 /// Attributes that are written; classes and styles mean nothing outside of their page.
@@ -101,20 +101,17 @@ fn is_left_out(element: ElementRef<'_>) -> bool {
     )
 }
 
-fn escape(text: &str, out: &mut String) {
-    for piece in text.split_inclusive(['&', '<', '>', '"']) {
-        let (plain, last) = piece.split_at(piece.len() - 1 + usize::from(!ends_special(piece)));
-        out.push_str(plain);
-        out.push_str(match last {
-            "&" => "&amp;",
-            "<" => "&lt;",
-            ">" => "&gt;",
-            "\"" => "&quot;",
-            _ => "",
+fn escape(mut text: &str, out: &mut String) {
+    static SPECIAL: ByteSet = ByteSet::new(b"&<>\"");
+    while let Some(at) = SPECIAL.find(text) {
+        out.push_str(&text[..at]);
+        out.push_str(match text.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            _ => "&quot;",
         });
+        text = &text[at + 1..];
     }
-}
-
-fn ends_special(piece: &str) -> bool {
-    piece.ends_with(['&', '<', '>', '"'])
+    out.push_str(text);
 }

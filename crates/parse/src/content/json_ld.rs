@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::main_content::{Telling, Told};
 use crate::text::{cut, one_line};
 
 /// Longest piece that is taken apart; the longest of 993 real pages has 170 KB.
@@ -23,9 +24,9 @@ pub(super) struct Facts {
 }
 
 impl Facts {
-    /// Reads a piece; `None` if it is no JSON. The reader of JSON refuses what is nested deeper
-    /// than 128 levels, so that recursion has an end.
-    pub(super) fn of(text: &str) -> Option<Self> {
+    /// Reads a piece, and tells what it says about the content; `None` if it is no JSON. The reader
+    /// of JSON refuses what is nested deeper than 128 levels, so that recursion has an end.
+    pub(super) fn of(text: &str, told: &mut Told) -> Option<Self> {
         if text.len() > PARSED_BYTES_MAX {
             return None;
         }
@@ -49,6 +50,7 @@ impl Facts {
                 _ => {}
             }
         }
+        tell_texts(&value, told);
         Some(facts)
     }
 
@@ -64,6 +66,25 @@ impl Facts {
             let body = object.get("articleBody").and_then(Value::as_str);
             self.article_body = body.map(|body| cut(body.trim(), BODY_BYTES_MAX).to_owned());
         }
+    }
+}
+
+/// Takes in the texts of all objects, the posts of a thread and the products of a list included.
+fn tell_texts(value: &Value, told: &mut Told) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| tell_texts(value, told)),
+        Value::Object(object) => {
+            for (name, value) in object {
+                match (name.as_str(), value) {
+                    ("articleBody" | "text", Value::String(text)) => told.tell(Telling::Body, text),
+                    ("description" | "reviewBody", Value::String(text)) => {
+                        told.tell(Telling::Description, text);
+                    }
+                    _ => tell_texts(value, told),
+                }
+            }
+        }
+        _ => {}
     }
 }
 
@@ -89,7 +110,7 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, expect: [Option<&str>; 3]) {
-        let facts = Facts::of(json).expect("the piece is JSON");
+        let facts = Facts::of(json, &mut Told::default()).expect("the piece is JSON");
         assert_eq!(
             [facts.published, facts.modified, facts.author],
             expect.map(|s| s.map(str::to_owned))
@@ -114,8 +135,9 @@ mod tests {
 
     #[test]
     fn what_is_no_json() {
-        assert_eq!(Facts::of("{,}"), None);
-        assert_eq!(Facts::of(&"[".repeat(100_000)), None);
-        assert!(Facts::of(&format!("[{}1]", "1,".repeat(50_000))).is_some());
+        let of = |json: &str| Facts::of(json, &mut Told::default());
+        assert_eq!(of("{,}"), None);
+        assert_eq!(of(&"[".repeat(100_000)), None);
+        assert!(of(&format!("[{}1]", "1,".repeat(50_000))).is_some());
     }
 }

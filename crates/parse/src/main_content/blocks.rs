@@ -6,6 +6,7 @@
 use html5ever::{LocalName, local_name, ns};
 
 use crate::main_content::hints::{HintReader, Hints, hints_of_text};
+use crate::main_content::words::TextCounts;
 use crate::roles::{Role, role};
 use crate::text::TextWriter;
 use crate::tree::{ElementRef, NodeId, NodeRef, Step, Tree};
@@ -100,6 +101,9 @@ pub(crate) struct Block {
     /// Where its text stands in [`BlockMap::text`].
     pub start: u32,
     pub end: u32,
+    /// Where its words stand in [`BlockMap::words`].
+    words_start: u32,
+    words_end: u32,
     /// The container around it.
     pub container: u32,
     pub tag: BlockTag,
@@ -125,19 +129,6 @@ impl Block {
             && self.link_bytes * 3 < self.bytes()
             && self.counts.sentence_ends > 0
     }
-}
-
-/// What a text is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TextCounts {
-    pub words: u32,
-    pub sentence_ends: u32,
-    pub commas: u32,
-    pub digits: u32,
-    pub capitals: u32,
-    pub currency_signs: u32,
-    /// The same for the same letters, whatever stands between them.
-    pub hash: u64,
 }
 
 /// An element that breaks lines, with the sums of everything below it.
@@ -180,6 +171,8 @@ impl Container {
 #[derive(Default)]
 pub(crate) struct BlockMap {
     pub text: String,
+    /// The words of all blocks, as hashes.
+    words: Vec<u32>,
     pub blocks: Vec<Block>,
     /// The first one is the document.
     pub containers: Vec<Container>,
@@ -210,6 +203,11 @@ impl BlockMap {
 
     pub(crate) fn text_of(&self, block: &Block) -> &str {
         &self.text[block.start as usize..block.end as usize]
+    }
+
+    /// The words of a block, as hashes.
+    pub(crate) fn words_of(&self, block: &Block) -> &[u32] {
+        &self.words[block.words_start as usize..block.words_end as usize]
     }
 
     pub(crate) fn container_of(&self, block: &Block) -> &Container {
@@ -441,7 +439,9 @@ impl<'t> Cutter<'t> {
             return;
         }
         let mut block = std::mem::take(&mut self.block);
-        block.counts = TextCounts::of(text);
+        block.words_start = self.map.words.len() as u32;
+        block.counts = TextCounts::of(text, &mut self.map.words);
+        block.words_end = self.map.words.len() as u32;
         if block.counts.words <= SHORT_WORDS_MAX {
             block.text_hints = hints_of_text(text);
         }
@@ -539,54 +539,6 @@ fn is_hidden(element: ElementRef<'_>) -> bool {
             let value = behind.and_then(|behind| behind.strip_prefix(':'));
             value.is_some_and(|value| value.trim_ascii_start().starts_with("none"))
         })
-}
-
-impl TextCounts {
-    fn of(text: &str) -> Self {
-        let mut counts = Self::default();
-        let mut in_word = false;
-        let mut wide_letters = 0;
-        let mut last = 0;
-        for byte in text.bytes() {
-            match byte {
-                b'a'..=b'z' | b'_' => {}
-                b'A'..=b'Z' => counts.capitals += 1,
-                b'0'..=b'9' => counts.digits += 1,
-                // Letters of scripts that put no spaces between words: Chinese, Japanese, Korean.
-                0xe3..=0xed => wide_letters += 1,
-                0x80.. => {}
-                _ => {
-                    counts.commas += u32::from(byte == b',');
-                    counts.currency_signs += u32::from(byte == b'$');
-                    let ends = matches!(byte, b' ' | b'\n') && matches!(last, b'.' | b'!' | b'?');
-                    counts.sentence_ends += u32::from(ends);
-                    in_word = false;
-                    last = byte;
-                    continue;
-                }
-            }
-            counts.words += u32::from(!in_word);
-            in_word = true;
-            counts.hash = (counts.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-            // The full stop and the comma of Chinese and Japanese end in this byte.
-            last = if byte == 0x82 { b'.' } else { byte };
-        }
-        // Two of these letters make a word on average.
-        counts.words += wide_letters / 2;
-        counts.sentence_ends += u32::from(matches!(last, b'.' | b'!' | b'?'));
-        counts.currency_signs += currency_signs(text);
-        counts
-    }
-}
-
-/// Pounds, yen, euros, rupees and their like, which are more than one byte long.
-fn currency_signs(text: &str) -> u32 {
-    memchr::memchr2_iter(0xa3, 0x82, text.as_bytes())
-        .filter(|at| {
-            let before = |bytes: usize| text.as_bytes().get(at.wrapping_sub(bytes)).copied();
-            before(1) == Some(0xc2) || before(1) == Some(0xe2)
-        })
-        .count() as u32
 }
 
 pub(crate) fn mix(one: u64, other: u64) -> u64 {

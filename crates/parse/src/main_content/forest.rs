@@ -1,43 +1,62 @@
 //! [`Forest`]: decision trees that vote. Knows nothing of pages; the trees are in `weights`.
 
-/// A fork: the number that it looks at, the bound, where it leads if the number is at most the
-/// bound, and where else. A child below zero is a leaf, `-1` the first one.
-pub(super) type Fork = (u16, f32, i16, i16);
+use crate::main_content::features::NumberRow;
 
-/// Trees that are always asked.
-const FIRST_TREES: usize = 30;
-/// Votes of the first trees below which the others are not asked. Two of five blocks are; of a
-/// quarter of a million, none would have come to a probability above 0.26 in the end.
-const HOPELESS_VOTES: f32 = -2.5;
+/// A fork: the number that it looks at, how far behind it the branch for numbers above the bound
+/// begins, and the bound. The branch for the others begins right behind it. A leaf has [`LEAF`]
+/// instead of a number, and its vote instead of a bound.
+pub(super) type Node = (u8, u8, f32);
+
+/// Stands for "no number" in a leaf.
+pub(super) const LEAF: u8 = u8::MAX;
 
 /// Trees whose votes are added up.
 pub(super) struct Forest {
-    /// The first fork of each tree.
+    /// The root of each tree.
     pub roots: &'static [u16],
-    pub forks: &'static [Fork],
-    /// The votes.
-    pub leaves: &'static [f32],
+    pub nodes: &'static [Node],
+    /// Where to stop early, since what is hopeless is not worth asking all trees about.
+    pub stops: &'static [Stop],
+    /// The probability of what is hopeless, on average.
+    pub hopeless: f32,
+}
+
+/// A place to stop: after so many trees, if the votes are below this.
+pub(super) struct Stop {
+    pub trees: usize,
+    pub votes_min: f32,
 }
 
 impl Forest {
-    /// The probability that the trees give to what a row of numbers describes. Once the first trees
-    /// agree that it is nothing, the others are not asked.
-    pub(super) fn probability(&self, row: &[f32]) -> f32 {
-        let (first, others) = self.roots.split_at(self.roots.len().min(FIRST_TREES));
-        let mut votes: f32 = first.iter().map(|root| self.vote(*root, row)).sum();
-        if votes > HOPELESS_VOTES {
-            votes += others.iter().map(|root| self.vote(*root, row)).sum::<f32>();
+    /// The probability that the trees give to what a row of numbers describes.
+    pub(super) fn probability(&self, row: &NumberRow) -> f32 {
+        let mut votes = 0.0;
+        let mut asked = 0;
+        for stop in self.stops {
+            votes += self.votes(asked, stop.trees, row);
+            asked = stop.trees;
+            if votes < stop.votes_min {
+                return self.hopeless;
+            }
         }
+        votes += self.votes(asked, self.roots.len(), row);
         1.0 / (1.0 + (-votes).exp())
     }
 
-    fn vote(&self, root: u16, row: &[f32]) -> f32 {
-        let mut at = i32::from(root);
-        while let Ok(fork) = usize::try_from(at) {
-            let (number, bound, low, high) = self.forks[fork];
-            at = i32::from(if row[usize::from(number)] <= bound { low } else { high });
+    /// The sum of the votes of some trees.
+    fn votes(&self, first: usize, end: usize, row: &NumberRow) -> f32 {
+        self.roots[first..end].iter().map(|root| self.vote(usize::from(*root), row)).sum()
+    }
+
+    fn vote(&self, root: usize, row: &NumberRow) -> f32 {
+        let mut at = root;
+        loop {
+            let (number, high, value) = self.nodes[at];
+            if number == LEAF {
+                return value;
+            }
+            at += if row[usize::from(number)] <= value { 1 } else { usize::from(high) };
         }
-        self.leaves[(-1 - at) as usize]
     }
 }
 
@@ -47,22 +66,42 @@ mod tests {
 
     /// Votes 2 if the first number is above 1, else -2; and 1 if the second is above 0, else 0.
     const FOREST: Forest = Forest {
-        roots: &[0, 1],
-        forks: &[(0, 1.0, -1, -2), (1, 0.0, -3, -4)],
-        leaves: &[-2.0, 2.0, 0.0, 1.0],
+        roots: &[0, 3],
+        nodes: &[
+            (0, 2, 1.0),
+            (LEAF, 0, -2.0),
+            (LEAF, 0, 2.0),
+            (1, 2, 0.0),
+            (LEAF, 0, 0.0),
+            (LEAF, 0, 1.0),
+        ],
+        stops: &[],
+        hopeless: 0.01,
     };
 
     #[track_caller]
-    fn check(row: [f32; 2], votes: f32) {
-        let expect = 1.0 / (1.0 + (-votes).exp());
-        assert!((FOREST.probability(&row) - expect).abs() < 1e-6, "{row:?}");
+    fn check(forest: &Forest, numbers: [f32; 2], expect: f32) {
+        let mut row = [0.0; 256];
+        row[..2].copy_from_slice(&numbers);
+        assert!((forest.probability(&row) - expect).abs() < 1e-6, "{numbers:?}");
+    }
+
+    fn logistic(votes: f32) -> f32 {
+        1.0 / (1.0 + (-votes).exp())
     }
 
     #[test]
     fn votes_are_added() {
-        check([1.0, 0.0], -2.0);
-        check([1.1, 0.0], 2.0);
-        check([0.0, 0.1], -1.0);
-        check([9.0, 9.0], 3.0);
+        check(&FOREST, [1.0, 0.0], logistic(-2.0));
+        check(&FOREST, [1.1, 0.0], logistic(2.0));
+        check(&FOREST, [0.0, 0.1], logistic(-1.0));
+        check(&FOREST, [9.0, 9.0], logistic(3.0));
+    }
+
+    #[test]
+    fn what_is_hopeless_is_not_asked_about() {
+        let hasty = Forest { stops: &[Stop { trees: 1, votes_min: -1.0 }], ..FOREST };
+        check(&hasty, [0.0, 0.1], 0.01);
+        check(&hasty, [9.0, 9.0], logistic(3.0));
     }
 }

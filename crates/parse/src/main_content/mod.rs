@@ -11,11 +11,15 @@ mod choice;
 mod features;
 mod forest;
 mod hints;
+mod page;
 mod quick_hash;
 mod signs;
+mod told;
 mod weights;
+mod words;
 
 pub(crate) use self::signs::PageSigns;
+pub(crate) use self::told::{Telling, Told};
 
 use self::blocks::{BlockMap, BlockTag};
 use crate::tree::{NodeId, Tree};
@@ -30,9 +34,10 @@ impl MainContent {
     /// Finds the main content.
     pub(crate) fn of(tree: &Tree, signs: &PageSigns<'_>, text_bytes_max: usize) -> Self {
         let map = BlockMap::of(tree, text_bytes_max);
-        let features = features::features(&map, signs);
-        let probabilities: Vec<f32> =
-            features.rows().map(|row| weights::MAIN_CONTENT.probability(row)).collect();
+        let mut probabilities = Vec::with_capacity(map.blocks.len());
+        features::describe(&map, signs, |row| {
+            probabilities.push(weights::MAIN_CONTENT.probability(row));
+        });
         let mut chosen = choice::choose(&map, &probabilities);
         choice::drop_repeated(&map, &mut chosen);
         Self { map, chosen }

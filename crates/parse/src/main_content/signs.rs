@@ -3,6 +3,7 @@
 use telusur_model::PageUrl;
 
 use crate::main_content::hints::{HintReader, Hints};
+use crate::main_content::told::Told;
 
 /// What a page says about itself.
 pub(crate) struct PageSigns<'t> {
@@ -15,6 +16,7 @@ pub(crate) struct PageSigns<'t> {
     pub path_words: u32,
     /// Whether a year stands in the path.
     pub path_has_date: bool,
+    pub told: Told,
 }
 
 /// The types of schema.org and of Open Graph that tell kinds of pages apart.
@@ -47,6 +49,7 @@ impl<'t> PageSigns<'t> {
                 name.split(['-', '_']).filter(|word| !word.is_empty()).count() as u32
             }),
             path_has_date: parts.any(is_year),
+            told: Told::default(),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::content::Base;
 use crate::markdown::Markdown;
 use crate::markdown::table::TableText;
-use crate::text::cut;
+use crate::text::{ByteSet, Span, cut, spans};
 
 /// Lists and quotes inside each other that are still shown by indentation.
 const NESTING_MAX: usize = 32;
@@ -242,22 +242,23 @@ impl<'t> Writer<'t> {
             code.push_str(cut(text, room));
             return;
         }
-        for (place, word) in text.split(is_white).enumerate() {
-            self.space |= place > 0;
-            if word.is_empty() {
-                continue;
+        for span in spans(text) {
+            match span {
+                Span::White => self.space = true,
+                Span::Words(words) => self.words(words),
             }
-            let begins_line = self.begin_words();
-            let in_code = self.inlines.iter().any(|open| matches!(open.inline, Inline::Code));
-            if in_code {
-                self.out.push_str(word);
-                continue;
-            }
-            if begins_line && begins_like_a_mark(word) {
-                self.out.push('\\');
-            }
-            escape(word, self.in_cell(), &mut self.out);
         }
+    }
+
+    fn words(&mut self, words: &str) {
+        let begins_line = self.begin_words();
+        if self.inlines.iter().any(|open| matches!(open.inline, Inline::Code)) {
+            return self.out.push_str(words);
+        }
+        if begins_line && begins_like_a_mark(words) {
+            self.out.push('\\');
+        }
+        escape(words, self.in_cell(), &mut self.out);
     }
 
     /// Writes everything that comes before a word. Returns whether the word begins a line.
@@ -468,13 +469,9 @@ fn longest_run_of_ticks(code: &str) -> usize {
     code.split(|letter| letter != '`').map(str::len).max().unwrap_or_default()
 }
 
-/// White space in HTML; a no-break space is none.
-fn is_white(letter: char) -> bool {
-    matches!(letter, ' ' | '\t' | '\n' | '\x0c' | '\r')
-}
-
-/// Whether a word at the beginning of a line would be read as the mark of a heading, list or quote.
-fn begins_like_a_mark(word: &str) -> bool {
+/// Whether the first word of a line would be read as the mark of a heading, list or quote.
+fn begins_like_a_mark(words: &str) -> bool {
+    let word = words.split(' ').next().unwrap_or_default();
     let digits = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     matches!(word, "-" | "+" | "=")
         || word.starts_with(['#', '>'])
@@ -482,21 +479,31 @@ fn begins_like_a_mark(word: &str) -> bool {
 }
 
 /// Words with the letters that Markdown would take for marks made harmless.
-fn escape(word: &str, in_cell: bool, out: &mut String) {
-    if word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte >= 0x80) {
-        return out.push_str(word);
-    }
-    for letter in word.chars() {
-        let is_mark = matches!(letter, '\\' | '`' | '*' | '[' | ']' | '<');
-        if is_mark || (letter == '|' && in_cell) || (letter == '_' && !is_inside_word(word)) {
+fn escape(words: &str, in_cell: bool, out: &mut String) {
+    static MARKS: ByteSet = ByteSet::new(b"\\`*[]<|_");
+    let mut done = 0;
+    // The last word with an underscore: where it ends, and whether those inside it mean nothing.
+    let (mut word_end, mut is_name) = (0, false);
+    while let Some(next) = MARKS.find(&words[done..]) {
+        let at = done + next;
+        let mark = words.as_bytes()[at];
+        if mark == b'_' && at >= word_end {
+            let start = words[..at].rfind(' ').map_or(0, |space| space + 1);
+            word_end = words[at..].find(' ').map_or(words.len(), |space| at + space);
+            is_name = is_name_with_underscores(&words[start..word_end]);
+        }
+        out.push_str(&words[done..at]);
+        if !(mark == b'|' && !in_cell || mark == b'_' && is_name) {
             out.push('\\');
         }
-        out.push(letter);
+        out.push(char::from(mark));
+        done = at + 1;
     }
+    out.push_str(&words[done..]);
 }
 
 /// Whether the underscores of a word are all between letters, where they mean nothing.
-fn is_inside_word(word: &str) -> bool {
+fn is_name_with_underscores(word: &str) -> bool {
     !word.starts_with('_') && !word.ends_with('_')
 }
 

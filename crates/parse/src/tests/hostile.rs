@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use telusur_model::{ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
+use crate::tokens::{Detail, Syntax, build_tree};
 use crate::{ParseLimits, parse};
 
 /// The page still has a link and text behind the hostile part.
@@ -19,6 +20,17 @@ fn check_survives(hostile: &str) -> ParsedPage {
         &page.visible_text[page.visible_text.len().saturating_sub(99)..]
     );
     page
+}
+
+#[test]
+fn tags_that_close_nothing_in_deep_nesting() {
+    let html = format!("{}{}x", "<div>".repeat(500), "</p>".repeat(100_000));
+    let page = check_survives(&html);
+    assert!(page.warnings.contains(&Warning::TooDeep));
+    let document = build_tree(&html, Syntax::Html, Detail::Crawl, &ParseLimits::default());
+    // Each of the tags makes an empty paragraph, until enough is enough.
+    let nodes = document.tree.node_count();
+    assert!((5_000..20_000).contains(&nodes), "{nodes}");
 }
 
 #[test]

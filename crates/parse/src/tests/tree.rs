@@ -5,9 +5,12 @@ use html5ever::tendril::TendrilSink;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, local_name, parse_document};
 
-use crate::ParseLimits;
+use crate::charset::decode_html;
+use crate::extract::extract;
+use crate::tests::raw_page;
 use crate::tokens::{Detail, Syntax, build_tree};
-use crate::tree::{Arena, NodeRef, Step, Tree};
+use crate::tree::{Arena, ElementRef, NodeRef, Step, Tree};
+use crate::{ContentLimits, ParseLimits, parse, read_page};
 
 /// The tree as text: elements with their links, texts as they are.
 fn outline(tree: &Tree) -> String {
@@ -18,8 +21,7 @@ fn outline(tree: &Tree) -> String {
                 NodeRef::Root => {}
                 NodeRef::Text(text) => out.push_str(&format!("{text:?}")),
                 NodeRef::Element(element) => {
-                    let href = element.attribute(&local_name!("href")).unwrap_or_default();
-                    out.push_str(&format!("({} {href}", element.name.local));
+                    out.push_str(&format!("({} {}", element.name.local, link(element)));
                 }
             },
             Step::Leave(node) => {
@@ -30,6 +32,15 @@ fn outline(tree: &Tree) -> String {
         }
     }
     out
+}
+
+/// Where an element leads. Of elements that lead nowhere, a crawl's tree does not keep the address.
+fn link<'t>(element: ElementRef<'t>) -> &'t str {
+    let leads = matches!(
+        element.name.local,
+        local_name!("a") | local_name!("area") | local_name!("base") | local_name!("link")
+    );
+    element.attribute(&local_name!("href")).filter(|_| leads).unwrap_or_default()
 }
 
 fn plain_tree(html: &str) -> Tree {
@@ -117,4 +128,41 @@ fn odd_characters() {
     check("<p>a\0b</p><svg>\0</svg>");
     check("<a href=1 href=2 HREF=3 / x>y</a><A\tHREF\n=\n\"z\">");
     check("<!doctype html><!-- a --!> b <!> c </ d> <? e>");
+}
+
+/// Real pages, as files in a directory: the whole tree, and with it every link, title and text, is
+/// the one that html5ever makes alone.
+///
+///     TELUSUR_PAGES=DIRECTORY cargo test -p telusur-parse real_pages -- --ignored --nocapture
+#[test]
+#[ignore = "needs a directory of pages"]
+fn real_pages() {
+    let directory = std::env::var("TELUSUR_PAGES").expect("TELUSUR_PAGES names a directory");
+    let limits = ContentLimits::default();
+    let (mut pages, mut links, mut text_bytes) = (0, 0, 0);
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        let page = raw_page("text/html", &std::fs::read(&path).unwrap());
+        let html = decode_html(&page).text;
+        let plain = plain_tree(&html);
+        let expect = outline(&plain);
+        for detail in [Detail::Crawl, Detail::Everything] {
+            let document = build_tree(&html, Syntax::Html, detail, &limits.parse);
+            assert!(outline(&document.tree) == expect, "{} {detail:?}", path.display());
+        }
+        let expect = extract(&plain, &page.url, &limits.parse).page;
+        let parsed = parse(&page, &limits.parse);
+        let content = read_page(&page, &limits);
+        assert_eq!(parsed.title, expect.title, "{}", path.display());
+        assert_eq!(parsed.links, expect.links, "{}", path.display());
+        assert_eq!(parsed.visible_text, expect.visible_text, "{}", path.display());
+        assert_eq!(content.title, expect.title, "{}", path.display());
+        assert_eq!(content.links, expect.links, "{}", path.display());
+        assert_eq!(content.visible_text, expect.visible_text, "{}", path.display());
+        pages += 1;
+        links += parsed.links.len();
+        text_bytes += parsed.visible_text.len();
+    }
+    assert!(pages > 0, "there are no pages");
+    println!("{pages} pages, {links} links and {text_bytes} bytes of text are the same");
 }
