@@ -10,12 +10,15 @@ mod explain;
 mod export;
 mod politeness;
 mod reparse;
+mod retry;
 mod search;
 mod socket;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
+
+use crate::change::CrawlChange;
 
 pub use self::answer::Desk;
 pub use self::content::{FoundContent, StoredPage};
@@ -27,7 +30,7 @@ pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
 pub use self::socket::{SocketGuard, ask, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
     /// All crawls.
@@ -135,6 +138,18 @@ pub enum Ask {
         /// The pattern.
         pattern: String,
     },
+    /// Limits, manners and exclusions of a crawl become others.
+    Change {
+        /// Which crawl.
+        crawl: String,
+        /// What becomes how.
+        change: Box<CrawlChange>,
+    },
+    /// What failed is asked again. A crawl that is over must be resumed afterwards.
+    Retry {
+        /// Which crawl.
+        crawl: String,
+    },
     /// Everything that a crawl stored is deleted.
     Remove {
         /// Which.
@@ -190,6 +205,11 @@ pub enum Answer {
     Suggestion(String),
     /// What came of a check.
     Verified(VerifyReport),
+    /// URLs, or ids, that are asked again.
+    Retried {
+        /// How many.
+        count: u64,
+    },
     /// An order was carried out on this crawl.
     Done {
         /// Its id.
