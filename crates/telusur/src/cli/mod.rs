@@ -7,6 +7,7 @@ mod crawl;
 mod linear;
 mod pages;
 mod search;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub use crawl::CrawlArgs;
 pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
+pub use serve::{KeyCommand, ServeArgs};
 
 use crate::settings::{Given, Key, Raw};
 
@@ -146,6 +148,11 @@ pub enum Command {
         #[arg(value_name = "TEXT")]
         typed: String,
     },
+    /// Serve the HTTP API and the web pages on http://127.0.0.1:8088
+    Serve(Box<ServeArgs>),
+    /// Make, list and revoke the keys of the API
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Crawl numbered pages from a template with {id}
     Linear(Box<LinearArgs>),
     /// List crawls

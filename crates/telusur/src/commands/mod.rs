@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod fetch;
 mod inspect;
+mod key;
 mod linear;
 mod manage;
 mod page;
@@ -18,6 +19,7 @@ mod politeness;
 mod reparse;
 mod run;
 mod search;
+mod serve;
 mod show;
 mod verify;
 
@@ -167,6 +169,8 @@ impl Session {
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
             Command::Index(command) => search::index(self, &command, output),
+            Command::Serve(arguments) => serve::serve(self, &arguments, output),
+            Command::Key(command) => key::key(self, &command, output),
             Command::Linear(arguments) => linear::linear(self, &arguments, output),
             Command::Coverage(arguments) => coverage::coverage(self, &arguments, output),
             Command::Ls => show::ls(self, output),
