@@ -45,6 +45,8 @@ pub(crate) enum CommitWork {
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
     /// Something was found that no visit brought.
     Found(Box<Found>),
+    /// URLs that failed are asked again.
+    Again(Vec<Visit>),
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
@@ -209,6 +211,7 @@ impl Writer {
                 self.report(Written::Robots { crawl, url, stored });
             }
             CommitWork::Found(found) => group.step.found.push(*found),
+            CommitWork::Again(visits) => group.step.again.extend(visits),
             CommitWork::Account { active_ms, host_delays } => {
                 group.step.active_ms.push(active_ms);
                 group.step.host_delays.extend(host_delays);

@@ -16,6 +16,7 @@ use telusur_model::{
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
 use crate::errands::Errands;
@@ -95,9 +96,15 @@ pub(crate) enum Command {
         crawl: CrawlNo,
         reply: Reply,
     },
-    Exclude {
+    Change {
         crawl: CrawlNo,
-        pattern: String,
+        change: Box<CrawlChange>,
+        reply: Reply,
+    },
+    /// URLs that failed join the queue again.
+    Again {
+        crawl: CrawlNo,
+        visits: Vec<Visit>,
         reply: Reply,
     },
     /// Ends everything in order. Crawls that were running go on at the next start.
@@ -381,8 +388,11 @@ impl CrawlTask {
             Command::Resume { crawl, reply } => {
                 let _ = reply.send(self.resume(crawl));
             }
-            Command::Exclude { crawl, pattern, reply } => {
-                let _ = reply.send(self.exclude(crawl, &pattern));
+            Command::Change { crawl, change, reply } => {
+                let _ = reply.send(self.change(crawl, *change));
+            }
+            Command::Again { crawl, visits, reply } => {
+                let _ = reply.send(self.again(crawl, visits));
             }
             Command::Shutdown => {
                 self.is_shutting_down = true;
@@ -503,18 +513,26 @@ impl CrawlTask {
         Ok(())
     }
 
-    fn exclude(&mut self, crawl: CrawlNo, pattern: &str) -> Result<(), RequestError> {
+    fn change(&mut self, crawl: CrawlNo, change: CrawlChange) -> Result<(), RequestError> {
         let running = self
             .crawls
             .get_mut(&crawl)
             .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
-        let mut changed = running.context.crawl.clone();
-        changed.scope.exclude.push(pattern.to_owned());
+        let changed = change.apply(running.context.crawl.clone());
         let context = CrawlContext::new(changed, self.store.key_seed())?;
         let context = context.with_experience_of(&running.context);
         self.store.change(&context.crawl)?;
+        self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
+        self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
         running.context = Arc::new(context);
         Ok(())
+    }
+
+    fn again(&mut self, crawl: CrawlNo, visits: Vec<Visit>) -> Result<(), RequestError> {
+        if !self.crawls.contains_key(&crawl) {
+            return Err(RequestError::WrongState(format!("{crawl} is not running here")));
+        }
+        self.write(CommitWork::Again(visits)).map_err(|_| RequestError::Stopped)
     }
 
     fn tick(&mut self) -> Result<(), EngineError> {

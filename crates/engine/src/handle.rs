@@ -10,12 +10,13 @@ use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, FinishReason, HostRow, PauseReason, Progress, Timestamp,
+    Clock, CrawlNo, CrawlState, FinishReason, HostRow, PauseReason, Progress, Timestamp, Visit,
 };
 use telusur_parse_pool::Parser;
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
 use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
 use crate::error::{EngineError, RequestError};
@@ -265,7 +266,21 @@ impl EngineHandle {
     /// Adds an exclusion to a running crawl. URLs that wait in the queue are judged anew when their
     /// turn comes.
     pub async fn exclude(&self, crawl: CrawlNo, pattern: String) -> Result<(), RequestError> {
-        self.ask(|reply| Command::Exclude { crawl, pattern, reply }).await
+        self.change(crawl, CrawlChange { exclude: vec![pattern], ..CrawlChange::default() }).await
+    }
+
+    /// Changes limits, manners and exclusions of a crawl of this process, while it runs.
+    pub async fn change(&self, crawl: CrawlNo, change: CrawlChange) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Change { crawl, change: Box::new(change), reply }).await
+    }
+
+    /// Queues URLs of a crawl of this process that failed.
+    pub(crate) async fn again(
+        &self,
+        crawl: CrawlNo,
+        visits: Vec<Visit>,
+    ) -> Result<(), RequestError> {
+        self.ask(|reply| Command::Again { crawl, visits, reply }).await
     }
 
     async fn ask(&self, command: impl FnOnce(Reply) -> Command) -> Result<(), RequestError> {

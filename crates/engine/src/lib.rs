@@ -6,6 +6,7 @@
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
+mod change;
 mod clock;
 mod commit_stage;
 mod context;
@@ -22,13 +23,16 @@ mod linear_run;
 mod parse_stage;
 mod progress;
 mod robots_reading;
+mod single_fetch;
 mod sitemap_reading;
 mod soft_404;
 mod stored_page;
 
+pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
 pub use crate::error::{EngineError, RequestError};
 pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};
 pub use crate::imports::{ImportLine, Importer};
 pub use crate::index_stage::{Indexer, IndexingError};
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
+pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};

@@ -1,5 +1,6 @@
 //! [`Crawl`]: what a user asked for, fixed once it is accepted.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,9 @@ pub struct Crawl {
     /// The crawl whose pages this one looks at again.
     #[serde(default)]
     pub recrawl_of: Option<CrawlNo>,
+    /// What the user wrote on it, to find it by.
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
 }
 
 impl Crawl {

@@ -270,6 +270,11 @@ pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
     topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
 }
 
+/// Whether a pattern can be used in a scope.
+pub fn check_pattern(pattern: &str) -> Result<(), ScopeError> {
+    compile(pattern).map(drop)
+}
+
 pub(crate) fn compile(pattern: &str) -> Result<Regex, ScopeError> {
     let refuse = |why: String| ScopeError { pattern: shorten(pattern), why };
     if pattern.len() > PATTERN_SOURCE_BYTES_MAX {

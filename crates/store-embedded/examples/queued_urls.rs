@@ -137,5 +137,6 @@ fn crawl() -> Crawl {
         keep_tracking: false,
         sitemaps: Default::default(),
         recrawl_of: None,
+        labels: Default::default(),
     }
 }

@@ -78,6 +78,7 @@ impl<'a> StepWriter<'a> {
         }
         self.import(step.imports)?;
         self.reread(step.reread)?;
+        self.ask_again(step.again)?;
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
@@ -458,6 +459,40 @@ impl<'a> StepWriter<'a> {
             *count -= 1;
         }
         true
+    }
+
+    /// URLs that failed go back to the queue as if nobody had asked for them.
+    fn ask_again(&mut self, visits: Vec<Visit>) -> Result<(), StoreError> {
+        let mut taken = HashSet::new();
+        for mut visit in visits {
+            if !taken.insert((visit.crawl, visit.key)) {
+                continue;
+            }
+            let row = self.store.keyspaces.urls.get(rows::url_key(visit.crawl, visit.key));
+            let Some(row) = row.map_err(engine_error)? else { continue };
+            let UrlRow::Settled(record) = rows::decode(&row, "urls")? else { continue };
+            let UrlState::Failed { reason, .. } = record.state else { continue };
+            if self.memory.crawl(visit.crawl, &self.store.keyspaces)?.is_none() {
+                continue;
+            }
+            self.touched_crawls.insert(visit.crawl);
+            let stats = &mut self.crawl_memory(visit.crawl).stats;
+            stats.failed -= 1;
+            stats.queued += 1;
+            if let Some(count) = stats.failures.get_mut(&reason) {
+                *count -= 1;
+            }
+            stats.failures.retain(|_, count| *count > 0);
+            self.update_host(visit.crawl, &visit.url.host(), |row| {
+                row.queued += 1;
+                row.errors = row.errors.saturating_sub(1);
+            });
+            let order = u64::from(visit.depth);
+            visit.place = QueuePlace { lane: Lane::Plain, order, seq: self.next_seq() };
+            visit.attempt = 1;
+            self.enqueue(visit, None, None);
+        }
+        Ok(())
     }
 
     /// A URL is known only from a link marked nofollow: the next link to it is looked at.

@@ -87,15 +87,22 @@ impl FrontierStore for EmbeddedStore {
             .collect()
     }
 
-    fn settled_urls(
+    fn settled_urls_after(
         &self,
         crawl: CrawlNo,
-        each: &mut dyn FnMut(UrlRecord) -> bool,
+        after: Option<UrlKey>,
+        each: &mut dyn FnMut(UrlKey, UrlRecord) -> bool,
     ) -> Result<(), StoreError> {
-        for row in self.keyspaces.urls.prefix(rows::crawl_key(crawl)) {
-            let value = row.value().map_err(engine_error)?;
+        let first = match after.map(|after| after.0.checked_add(1)) {
+            None => UrlKey(0),
+            Some(Some(next)) => UrlKey(next),
+            Some(None) => return Ok(()),
+        };
+        let range = rows::url_key(crawl, first)..=rows::url_key(crawl, UrlKey(u128::MAX));
+        for row in self.keyspaces.urls.range(range) {
+            let (key, value) = row.into_inner().map_err(engine_error)?;
             if let UrlRow::Settled(record) = decode(&value, "urls")?
-                && !each(*record)
+                && !each(rows::key_of_url_row(&key)?, *record)
             {
                 break;
             }

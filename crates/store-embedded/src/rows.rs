@@ -27,6 +27,12 @@ pub(crate) fn url_key(crawl: CrawlNo, key: UrlKey) -> [u8; 20] {
     bytes
 }
 
+/// The URL's key in a key of the seen-set.
+pub(crate) fn key_of_url_row(key: &[u8]) -> Result<UrlKey, StoreError> {
+    let key = key.last_chunk().map(|key| UrlKey(u128::from_be_bytes(*key)));
+    key.ok_or_else(|| StoreError::Damaged("a key of urls is cut".into()))
+}
+
 pub(crate) fn page_key(crawl: CrawlNo, seq: u64) -> [u8; 12] {
     let mut bytes = [0; 12];
     bytes[..4].copy_from_slice(&crawl_key(crawl));

@@ -454,6 +454,7 @@ fn crawl(seeds: &[&str]) -> Crawl {
         keep_tracking: false,
         sitemaps: SitemapRules::default(),
         recrawl_of: None,
+        labels: Default::default(),
     }
 }
 

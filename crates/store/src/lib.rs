@@ -12,7 +12,7 @@ mod verify;
 use serde::{Deserialize, Serialize};
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, IdState, OriginRow, PageRecord,
-    PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp,
+    PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp, UrlKey,
 };
 
 pub use crate::step::{
@@ -79,13 +79,22 @@ pub trait FrontierStore: Send + Sync {
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError>;
     /// The origins of a host that something is known about.
     fn origins_of(&self, host: &Host) -> Result<Vec<OriginRow>, StoreError>;
-    /// Calls `each` with every URL of a crawl that is not a page and not queued, until it returns
-    /// false.
+    /// Calls `each` with every URL of a crawl that is not a page and not queued, in the order of their
+    /// keys and from behind `after`, until it returns false.
+    fn settled_urls_after(
+        &self,
+        crawl: CrawlNo,
+        after: Option<UrlKey>,
+        each: &mut dyn FnMut(UrlKey, UrlRecord) -> bool,
+    ) -> Result<(), StoreError>;
+    /// The same for all of them.
     fn settled_urls(
         &self,
         crawl: CrawlNo,
         each: &mut dyn FnMut(UrlRecord) -> bool,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        self.settled_urls_after(crawl, None, &mut |_, url| each(url))
+    }
 }
 
 /// Pages and their bodies.

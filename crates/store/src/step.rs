@@ -31,6 +31,8 @@ pub struct Step {
     pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
     /// What is to be known of ids although no visit brought it: holes that are asked again.
     pub runs: Vec<(CrawlNo, u32, KeptRun)>,
+    /// URLs that failed and are asked again; the store gives them their places. Others are passed over.
+    pub again: Vec<Visit>,
 }
 
 impl Step {
@@ -45,6 +47,7 @@ impl Step {
             && self.reread.is_empty()
             && self.errand_requests.is_empty()
             && self.runs.is_empty()
+            && self.again.is_empty()
     }
 }
 

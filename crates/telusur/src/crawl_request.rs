@@ -89,6 +89,7 @@ impl CrawlRequest {
             keep_tracking: self.keep_tracking,
             sitemaps: self.sitemaps,
             recrawl_of: None,
+            labels: Default::default(),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Foreground {
             index: self.open.index.clone(),
         };
         let options = EngineOptions {
-            parse_threads: if self.parsers == 0 { cores() } else { self.parsers },
+            parse_threads: parse_threads(self.parsers),
             free_bytes_min: self.free_bytes_min,
         };
         let mut engine = Engine::start(parts, &options)
@@ -153,6 +153,11 @@ fn picture(engine: &Engine, crawl: CrawlNo) -> Option<Progress> {
 /// How many children parse: there is no more to gain than the cores give.
 pub fn parsers(settings: &Settings) -> usize {
     settings.workers(Key::Parsers).map_or_else(cores, usize::from)
+}
+
+/// Threads that hand pages to so many children, or parse themselves if there are none.
+pub fn parse_threads(children: usize) -> usize {
+    if children == 0 { cores() } else { children }
 }
 
 fn cores() -> usize {

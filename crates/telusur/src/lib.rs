@@ -16,7 +16,6 @@ pub mod commands;
 
 pub mod collection;
 pub mod page_view;
-pub mod single_fetch;
 
 pub mod json;
 pub mod lines;

@@ -140,6 +140,14 @@ codes! {
     /// A job is written in a configuration file: `[[job]]` with `name` and `template`, and the flags of
     /// `telusur linear` as keys.
     NoSuchJob = "E0133", exit::USAGE, "there is no such job";
+    /// `telusur serve` listens on 127.0.0.1 unless `--listen` says otherwise. Others than this machine can
+    /// reach any other address, so there must be a key first: `telusur key create --scope admin`.
+    NoKey = "E0140", exit::USAGE, "others could reach the service without a key";
+    /// The address is not one of this machine, is in use, or needs rights that you do not have. Choose
+    /// another one with `--listen`.
+    Listen = "E0141", exit::USAGE, "the service cannot listen on its address";
+    /// A key could not be made, listed or revoked. They are kept as hashes in `keys.json` in the data directory.
+    Keys = "E0142", exit::USAGE, "the keys cannot be used";
     /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
     /// --errors` lists what each of them answered; `telusur demo` works without a connection.
     NoStart = "E0301", exit::NO_START, "no start URL could be fetched";

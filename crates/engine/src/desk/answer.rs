@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use telusur_index::SearchIndex;
 use telusur_model::{
-    Change, CrawlNo, CrawlState, FinishReason, Host, PageUrl, PauseReason, Reason, Scope,
-    SiteShare, Timestamp, Verdict,
+    Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
+    Reason, Scope, SiteShare, Timestamp, Verdict,
 };
 use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
 
 use super::{
-    Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, reparse, search,
-    verify_index,
+    Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, reparse, retry,
+    search, verify_index,
 };
+use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::linear_run::StoredWalk;
@@ -129,6 +130,12 @@ impl Desk {
                 }
                 reparse::reparse(&self.pages, crawl, (self.wall)(), emit)?;
             }
+            Ask::Retry { crawl } => {
+                let record = self.find(crawl)?;
+                let live = self.engine.as_ref().filter(|_| self.is_live(record.crawl.no));
+                let count = retry::retry(&self.store, live, &record)?;
+                emit(Answer::Retried { count });
+            }
             Ask::Verify => {
                 emit(Answer::Verified(self.verify()?));
             }
@@ -178,6 +185,7 @@ impl Desk {
         | Ask::Stop { crawl }
         | Ask::Cancel { crawl }
         | Ask::Exclude { crawl, .. }
+        | Ask::Change { crawl, .. }
         | Ask::Remove { crawl }) = order
         else {
             return Err(RequestError::BadArgument("this is no order".into()));
@@ -205,6 +213,11 @@ impl Desk {
                 self.engine(async |engine| engine.exclude(no, pattern.clone()).await)?;
             }
             Ask::Exclude { pattern, .. } => self.exclude(record.clone(), pattern)?,
+            Ask::Change { change, .. } if is_live => {
+                let change = (**change).clone();
+                self.engine(async |engine| engine.change(no, change).await)?;
+            }
+            Ask::Change { change, .. } => self.change((**change).clone(), record.crawl.clone())?,
             Ask::Remove { .. } if is_live => {
                 return Err(RequestError::WrongState(format!(
                     "{no} is running; stop it first, or cancel it to throw it away"
@@ -235,6 +248,17 @@ impl Desk {
         }
         let pieces = text.split(' ').map(|piece| named(piece).unwrap_or_else(|| piece.to_owned()));
         pieces.collect::<Vec<_>>().join(" ")
+    }
+
+    /// The place of a crawl's last page, or 0. Blocks.
+    pub fn last_seq(&self, crawl: CrawlNo) -> Result<u64, RequestError> {
+        Ok(reparse::last_seq(self.store.as_ref(), crawl)?)
+    }
+
+    /// Where the links of a stored page lead; nothing if nothing of it is kept. Blocks.
+    pub fn links_of(&self, page: &PageRecord) -> Result<Vec<String>, RequestError> {
+        let parsed = self.pages.parsed(page)?.unwrap_or_default();
+        Ok(parsed.links.into_iter().map(|link| link.url.to_string()).collect())
     }
 
     fn index(&self) -> Result<&SearchIndex, RequestError> {
@@ -269,6 +293,12 @@ impl Desk {
         }
         let mut crawl = record.crawl;
         crawl.scope.exclude.push(pattern.to_owned());
+        Scope::of(&crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        Ok(self.store.change(&crawl)?)
+    }
+
+    fn change(&self, change: CrawlChange, crawl: Crawl) -> Result<(), RequestError> {
+        let crawl = change.apply(crawl);
         Scope::of(&crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
         Ok(self.store.change(&crawl)?)
     }

@@ -10,6 +10,7 @@ mod explain;
 mod export;
 mod politeness;
 mod reparse;
+mod retry;
 mod search;
 mod socket;
 mod verify_index;
@@ -18,6 +19,8 @@ use serde::{Deserialize, Serialize};
 use telusur_index::{TopPage, TopSite};
 use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
+
+use crate::change::CrawlChange;
 
 pub use self::answer::{DAMAGED_INDEX, Desk};
 pub use self::content::{FoundContent, StoredPage};
@@ -29,7 +32,7 @@ pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
 pub use self::socket::{SocketGuard, ask, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
     /// All crawls.
@@ -146,6 +149,18 @@ pub enum Ask {
         /// The pattern.
         pattern: String,
     },
+    /// Limits, manners and exclusions of a crawl become others.
+    Change {
+        /// Which crawl.
+        crawl: String,
+        /// What becomes how.
+        change: Box<CrawlChange>,
+    },
+    /// What failed is asked again. A crawl that is over must be resumed afterwards.
+    Retry {
+        /// Which crawl.
+        crawl: String,
+    },
     /// Everything that a crawl stored is deleted.
     Remove {
         /// Which.
@@ -205,6 +220,11 @@ pub enum Answer {
     TopSite(TopSite),
     /// What came of a check.
     Verified(VerifyReport),
+    /// URLs, or ids, that are asked again.
+    Retried {
+        /// How many.
+        count: u64,
+    },
     /// An order was carried out on this crawl.
     Done {
         /// Its id.

@@ -162,7 +162,7 @@ fn changes(before: &PageRecord, now: &PageRecord) -> Vec<RereadChange> {
 }
 
 /// The place of a crawl's last page, or 0: found by halving, because pages are many.
-fn last_seq(store: &dyn Store, crawl: CrawlNo) -> Result<u64, StoreError> {
+pub(super) fn last_seq(store: &dyn Store, crawl: CrawlNo) -> Result<u64, StoreError> {
     let (mut at_least, mut at_most) = (0, u64::MAX);
     while at_least < at_most {
         let middle = at_least + (at_most - at_least) / 2;

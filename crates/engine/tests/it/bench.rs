@@ -153,6 +153,7 @@ pub(crate) fn crawl(seeds: Vec<PageUrl>) -> Crawl {
         keep_tracking: false,
         sitemaps: SitemapRules { discover: false, urls: Vec::new() },
         recrawl_of: None,
+        labels: Default::default(),
     }
 }
 

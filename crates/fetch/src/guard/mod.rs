@@ -5,7 +5,7 @@ mod ports;
 mod ranges;
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ipnet::IpNet;
 use telusur_model::{PageUrl, Reason};
@@ -95,6 +95,23 @@ impl AddressGuard {
         Some(())
     }
 
+    /// Why a URL can never be asked, as far as its text tells: for whoever takes URLs from strangers
+    /// and answers at once. What a name leads to is checked when it is asked.
+    pub fn refusal(&self, url: &PageUrl) -> Option<String> {
+        let (host, port) = (url.host_str(), url.port());
+        if let Err(refused) = self.check_name(host, port) {
+            return Some(refused.detail);
+        }
+        let name = host.trim_end_matches('.');
+        let address = match name.trim_matches(['[', ']']).parse::<IpAddr>() {
+            Ok(address) => address,
+            // RFC 6761, 6.3: these names are loopback everywhere.
+            _ if name == "localhost" || name.ends_with(".localhost") => Ipv4Addr::LOCALHOST.into(),
+            _ => return None,
+        };
+        self.check(host, SocketAddr::new(address, port)).err().map(|refused| refused.detail)
+    }
+
     /// Refuses, before its name is looked up, a host that can never be asked.
     pub(crate) fn check_name(&self, host: &str, port: u16) -> Result<(), Failure> {
         if self.names_port(host, port) {
@@ -164,6 +181,26 @@ mod tests {
 
     const BLOCKED: Result<(), Reason> = Err(Reason::BlockedAddress);
     const BLOCKED_PORT: Result<(), Reason> = Err(Reason::BlockedPort);
+
+    #[test]
+    fn what_the_text_of_a_url_tells() {
+        let refused = |entries: &[&str], url: &str| {
+            guard(entries).refusal(&PageUrl::parse(url).unwrap()).is_some()
+        };
+        for url in [
+            "http://169.254.169.254/",
+            "http://[::1]/",
+            "http://2130706433/",
+            "http://localhost./",
+            "http://a.localhost/",
+            "http://metadata.google.internal/",
+            "http://a.org:22/",
+        ] {
+            assert!(refused(&[], url), "{url}");
+        }
+        assert!(!refused(&[], "http://a.org/"));
+        assert!(!refused(&["127.0.0.0/8"], "http://127.0.0.1:8080/"));
+    }
 
     #[test]
     fn nothing_private_by_default() {

@@ -7,6 +7,7 @@ mod crawl;
 mod linear;
 mod pages;
 mod search;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{
     IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder,
 };
+pub use serve::{KeyCommand, ServeArgs};
 
 use crate::settings::{Given, Key, Raw};
 
@@ -150,6 +152,11 @@ pub enum Command {
     },
     /// List the best linked pages and sites; 1.0 is the average
     Rank(RankArgs),
+    /// Serve the HTTP API and the web pages on http://127.0.0.1:8088
+    Serve(Box<ServeArgs>),
+    /// Make, list and revoke the keys of the API
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Crawl numbered pages from a template with {id}
     Linear(Box<LinearArgs>),
     /// List crawls

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 use serde::Serialize;
-use telusur_engine::SystemClock;
+use telusur_engine::{Arrived, NotFetched, SingleFetch, SystemClock};
 use telusur_fetch::{FetchProfile, FetchSettings, WebFetcher};
 use telusur_model::{PageUrl, RobotsRules};
 use telusur_parse::{ContentLimits, read_page};
@@ -15,7 +15,6 @@ use crate::crawl_request::CrawlRequest;
 use crate::message::{Code, Message, shown};
 use crate::page_view::PageView;
 use crate::settings::Settings;
-use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
 use crate::start_urls::StartUrls;
 
 pub(super) fn fetch(session: &Session, arguments: &FetchArgs, output: &mut dyn Write) -> Outcome {

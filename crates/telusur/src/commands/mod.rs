@@ -12,6 +12,7 @@ mod export;
 mod fetch;
 mod findable;
 mod inspect;
+mod key;
 mod linear;
 mod manage;
 mod page;
@@ -20,6 +21,7 @@ mod rank;
 mod reparse;
 mod run;
 mod search;
+mod serve;
 mod show;
 mod verify;
 
@@ -170,6 +172,8 @@ impl Session {
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
             Command::Index(command) => search::index(self, &command, output),
+            Command::Serve(arguments) => serve::serve(self, &arguments, output),
+            Command::Key(command) => key::key(self, &command, output),
             Command::Linear(arguments) => linear::linear(self, &arguments, output),
             Command::Coverage(arguments) => coverage::coverage(self, &arguments, output),
             Command::Ls => show::ls(self, output),

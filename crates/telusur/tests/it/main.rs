@@ -11,6 +11,7 @@ mod inspect;
 mod linear;
 mod pages;
 mod run;
+mod serve;
 mod streams;
 mod wrong_values;
 

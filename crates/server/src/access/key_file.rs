@@ -1,0 +1,229 @@
+//! [`KeyFile`]: the keys of a data directory, as they are kept: a name, what they allow, and a hash. A key
+//! itself is shown once, when it is made, and is nowhere afterwards.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use data_encoding::BASE64URL_NOPAD;
+use rustix::fs::FlockOperation;
+use serde::{Deserialize, Serialize};
+use telusur_model::Timestamp;
+
+use super::Scope;
+
+/// What every key begins with, so that it is recognised when it turns up where it should not.
+const PREFIX: &str = "tlk_";
+/// Random bytes of a key. A guess is hopeless, so a fast hash is as good as a slow one.
+const KEY_BYTES: usize = 32;
+/// Largest file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+/// Keys of one directory.
+const KEYS_MAX: usize = 1000;
+/// Longest name.
+const NAME_CHARS_MAX: usize = 100;
+
+/// Why keys cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyRingError {
+    /// The operating system refused.
+    #[error("{doing} {path}: {source}")]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: String,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file is not one of ours.
+    #[error("{path} holds no keys that can be read: {why}")]
+    Damaged {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// What was asked for cannot be a key.
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What is kept of a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredKey {
+    /// Names it.
+    pub id: String,
+    /// What it is for.
+    pub name: String,
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+    /// BLAKE3 of the key, in hexadecimal.
+    pub hash: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ends.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// The keys of a data directory.
+#[derive(Clone, Debug)]
+pub struct KeyFile {
+    path: PathBuf,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Content {
+    keys: Vec<StoredKey>,
+}
+
+impl KeyFile {
+    /// The keys in this file, which need not exist.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned() }
+    }
+
+    /// All keys.
+    pub fn keys(&self) -> Result<Vec<StoredKey>, KeyRingError> {
+        let mut text = String::new();
+        match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.io("read", error)),
+            Ok(file) => file
+                .take(FILE_BYTES_MAX)
+                .read_to_string(&mut text)
+                .map_err(|error| self.io("read", error))?,
+        };
+        let content: Content = serde_json::from_str(&text).map_err(|error| {
+            KeyRingError::Damaged { path: self.path.display().to_string(), why: error.to_string() }
+        })?;
+        Ok(content.keys)
+    }
+
+    /// Makes a key. Gives the key itself, which is never seen again, and what is kept of it.
+    pub fn create(
+        &self,
+        name: &str,
+        scopes: &[Scope],
+        now: Timestamp,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(String, StoredKey), KeyRingError> {
+        let refuse = |what: &str| KeyRingError::Refused(what.to_owned());
+        if scopes.is_empty() {
+            let what = "a key needs at least one scope: search, read, crawl, metrics or admin";
+            return Err(refuse(what));
+        }
+        if name.chars().count() > NAME_CHARS_MAX || name.chars().any(char::is_control) {
+            return Err(refuse("the name of a key is at most 100 characters on one line"));
+        }
+        let mut random = [0; KEY_BYTES];
+        File::open("/dev/urandom")
+            .and_then(|mut file| file.read_exact(&mut random))
+            .map_err(|error| self.io("make a key for", error))?;
+        let key = format!("{PREFIX}{}", BASE64URL_NOPAD.encode(&random));
+        let hash = hash_of(&key);
+        let mut scopes = scopes.to_vec();
+        scopes.sort_unstable();
+        scopes.dedup();
+        let stored = StoredKey {
+            id: format!("k_{}", &hash[..12]),
+            name: name.to_owned(),
+            scopes,
+            hash,
+            created_at: now,
+            expires_at,
+        };
+        self.change(|keys| {
+            if keys.len() >= KEYS_MAX {
+                return Err(refuse("there are 1000 keys already; revoke some first"));
+            }
+            keys.push(stored.clone());
+            Ok(())
+        })?;
+        Ok((key, stored))
+    }
+
+    /// Revokes a key. Says whether there was one.
+    pub fn revoke(&self, id: &str) -> Result<bool, KeyRingError> {
+        let mut was_there = false;
+        self.change(|keys| {
+            let before = keys.len();
+            keys.retain(|key| key.id != id);
+            was_there = keys.len() < before;
+            Ok(())
+        })?;
+        Ok(was_there)
+    }
+
+    /// Two processes may want to change the keys at the same time: a lock beside the file lets one after
+    /// the other. The file is replaced as a whole, so that a reader sees the old one or the new one.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<StoredKey>) -> Result<(), KeyRingError>,
+    ) -> Result<(), KeyRingError> {
+        let lock = open_private(&self.path.with_extension("lock"))
+            .map_err(|error| self.io("lock", error))?;
+        rustix::fs::flock(&lock, FlockOperation::LockExclusive)
+            .map_err(|error| self.io("lock", error.into()))?;
+        let mut keys = self.keys()?;
+        change(&mut keys)?;
+        let text = serde_json::to_vec_pretty(&Content { keys }).unwrap_or_default();
+        let new = self.path.with_extension("new");
+        let written = open_private(&new).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()?;
+            fs::rename(&new, &self.path)?;
+            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
+        });
+        written.map_err(|error| self.io("write", error))
+    }
+
+    fn io(&self, doing: &'static str, source: io::Error) -> KeyRingError {
+        KeyRingError::Io { doing, path: self.path.display().to_string(), source }
+    }
+}
+
+/// A file that only its owner reads.
+fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+}
+
+/// The hash that is kept of a key.
+pub(super) fn hash_of(key: &str) -> String {
+    blake3::hash(key.as_bytes()).to_hex().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_key_is_shown_once_and_kept_as_a_hash() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let file = KeyFile::new(&path);
+        assert!(file.keys().unwrap().is_empty());
+        let (key, stored) = file.create("ci", &[Scope::Read], Timestamp(1), None).unwrap();
+        assert!(key.starts_with(PREFIX) && key.len() == 47, "{key}");
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains(&key[4..]) && text.contains(&stored.hash));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(file.keys().unwrap(), std::slice::from_ref(&stored));
+        assert!(file.revoke(&stored.id).unwrap());
+        assert!(!file.revoke(&stored.id).unwrap());
+        assert!(file.keys().unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_damaged_file_opens_no_door() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        fs::write(&path, "{").unwrap();
+        assert!(matches!(KeyFile::new(&path).keys(), Err(KeyRingError::Damaged { .. })));
+        assert!(KeyFile::new(&path).create("x", &[Scope::Read], Timestamp(1), None).is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{", "nothing is repaired by deleting");
+    }
+}

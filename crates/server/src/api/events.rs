@@ -1,0 +1,101 @@
+//! What happens to a crawl, as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::extract::{Path, State};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::door::Params;
+use crate::problem::{Code, Problem};
+use crate::service::{EventKinds, EventReader, Service};
+
+/// How long a reader waits before it comes back.
+const RETRY: Duration = Duration::from_millis(2000);
+/// How often a silent stream shows that it lives.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Which events.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventParams {
+    /// `stats`, `page`, `state`, with commas between them; everything if it is not said.
+    types: Option<String>,
+}
+
+/// Watch a crawl
+///
+/// The first event is `snapshot`; then `stats` once a second, `page` and `state` as they happen, and `done`
+/// at the end. A reader that comes back with `Last-Event-ID` gets the pages that it missed; one that is too
+/// slow gets a new `snapshot`. 204: the crawl is over, and everything was told.
+#[utoipa::path(get, path = "/api/v1/crawls/{id}/events", tag = "crawls",
+    params(("id" = String, Path, description = "The id, or crawl_N"),
+           ("Last-Event-ID" = Option<String>, Header, description = "The last event that came"),
+           EventParams),
+    responses((status = 200, body = String, content_type = "text/event-stream"),
+              (status = 204, description = "everything was told")))]
+pub(super) async fn events(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+    Params(params): Params<EventParams>,
+) -> Result<Response, Problem> {
+    let no = service.crawl_no(&id)?;
+    let kinds = EventKinds::read(params.types.as_deref())?;
+    let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
+    let place = Place::take(&service)?;
+    let Some(reader) = service.events(no, kinds, last_id).await? else {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    };
+    let events = stream::unfold((reader, place, true), next);
+    let mut response = Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(HEARTBEAT).text("still here"))
+        .into_response();
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    response.headers_mut().insert(unbuffered, HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+type Reading = (EventReader, Place, bool);
+
+async fn next(
+    (mut reader, place, is_first): Reading,
+) -> Option<(Result<Event, Infallible>, Reading)> {
+    let told = reader.next().await?;
+    let event = Event::default().event(told.kind.word()).id(told.id.to_string()).data(&told.data);
+    let event = if is_first { event.retry(RETRY) } else { event };
+    Some((Ok(event), (reader, place, false)))
+}
+
+/// A place among the readers of events, given back when it is dropped.
+struct Place {
+    service: Service,
+}
+
+impl Place {
+    fn take(service: &Service) -> Result<Self, Problem> {
+        let readers = &service.inner().metrics.event_readers;
+        let place = Self { service: service.clone() };
+        let before = readers.fetch_add(1, Ordering::Relaxed);
+        if before >= service.settings().bounds.event_readers_max as u64 {
+            return Err(
+                Problem::new(Code::TooManyRequests, "too many readers of events").retry_after_s(10)
+            );
+        }
+        Ok(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.service.inner().metrics.event_readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,136 @@
+//! What a crawl holds.
+
+use axum::body::Body;
+use axum::extract::{OriginalUri, Path, State};
+use axum::response::Response;
+use futures_util::stream;
+use http::HeaderMap;
+use http::header::{CONTENT_DISPOSITION, HeaderValue};
+use serde::Deserialize;
+use std::convert::Infallible;
+use utoipa::IntoParams;
+
+use super::{cursor, items};
+use crate::door::{Params, paged, text_answer};
+use crate::json::{CoverageView, ErrorView, HostView, PageView, Paged, QueuedView, SkippedView};
+use crate::problem::Problem;
+use crate::service::{ExportFormat, Service};
+
+/// Which part of a list.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Part {
+    /// How many, from 1 to 1000.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// Which skipped URLs.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct SkippedPart {
+    /// Only those with this reason.
+    reason: Option<String>,
+    /// How many, from 1 to 1000.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+/// How an export is written.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ExportParams {
+    /// `jsonl` (everything), `csv`, `urls` or `md`.
+    format: Option<String>,
+}
+
+macro_rules! list {
+    ($(#[doc = $doc:literal])+ $name:ident, $path:literal, $view:ty) => {
+        $(#[doc = $doc])+
+        #[utoipa::path(get, path = $path, tag = "content",
+            params(("id" = String, Path, description = "The id, or crawl_N"), Part),
+            responses((status = 200, body = Paged<$view>)))]
+        pub(super) async fn $name(
+            State(service): State<Service>,
+            Path(id): Path<String>,
+            OriginalUri(uri): OriginalUri,
+            headers: HeaderMap,
+            Params(part): Params<Part>,
+        ) -> Result<Response, Problem> {
+            let (no, after) = (service.crawl_no(&id)?, cursor(part.cursor)?);
+            let found = service.$name(no, items(part.limit)?, after).await?;
+            paged(&headers, &uri, &found)
+        }
+    };
+}
+
+list!(
+    /// The pages of a crawl, the oldest first
+    pages, "/api/v1/crawls/{id}/pages", PageView
+);
+list!(
+    /// URLs that answered with an error, then those without an answer
+    errors, "/api/v1/crawls/{id}/errors", ErrorView
+);
+list!(
+    /// The hosts of a crawl, by name
+    hosts, "/api/v1/crawls/{id}/hosts", HostView
+);
+list!(
+    /// The URLs that wait, host by host, in the order in which they are asked
+    frontier, "/api/v1/crawls/{id}/frontier", QueuedView
+);
+list!(
+    /// What is known of the ids of a linear crawl, as runs of one state; `limit` counts runs
+    coverage, "/api/v1/crawls/{id}/coverage", CoverageView
+);
+
+/// URLs that were never asked for, and why
+#[utoipa::path(get, path = "/api/v1/crawls/{id}/skipped", tag = "content",
+    params(("id" = String, Path, description = "The id, or crawl_N"), SkippedPart),
+    responses((status = 200, body = Paged<SkippedView>)))]
+pub(super) async fn skipped(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    OriginalUri(uri): OriginalUri,
+    headers: HeaderMap,
+    Params(part): Params<SkippedPart>,
+) -> Result<Response, Problem> {
+    let (no, after) = (service.crawl_no(&id)?, cursor(part.cursor)?);
+    let reason = part.reason.filter(|reason| !reason.is_empty());
+    let found = service.skipped(no, reason, items(part.limit)?, after).await?;
+    paged(&headers, &uri, &found)
+}
+
+/// Everything that a crawl stored, as a stream
+#[utoipa::path(get, path = "/api/v1/crawls/{id}/export", tag = "content",
+    params(("id" = String, Path, description = "The id, or crawl_N"), ExportParams),
+    responses((status = 200, description = "the lines", content(
+        (String = "application/x-ndjson"), (String = "text/csv"), (String = "text/plain"),
+        (String = "text/markdown")))))]
+pub(super) async fn export(
+    State(service): State<Service>,
+    Path(id): Path<String>,
+    Params(params): Params<ExportParams>,
+) -> Result<Response, Problem> {
+    let no = service.crawl_no(&id)?;
+    let format = ExportFormat::read(params.format.as_deref().unwrap_or("jsonl"))?;
+    let lines = service.export(no, format).await?;
+    let pieces = stream::unfold(lines, async |mut lines| {
+        let piece = lines.next().await?;
+        Some((Ok::<_, Infallible>(piece), lines))
+    });
+    let mut response = text_answer(format.content_type(), Body::from_stream(pieces));
+    let name = format!("attachment; filename=\"{no}.{}\"", format.extension());
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        response.headers_mut().insert(CONTENT_DISPOSITION, name);
+    }
+    Ok(response)
+}

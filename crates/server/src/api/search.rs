@@ -1,0 +1,66 @@
+//! Searching.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::header::ACCEPT;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::IntoParams;
+
+use crate::door::{JsonBody, Params, answer, created, text_answer};
+use crate::json::{SearchBody, SearchView, SuggestView};
+use crate::problem::Problem;
+use crate::service::Service;
+
+/// Ways to go on that are shown.
+const WAYS_MAX: usize = 10;
+/// What browsers ask for that complete searches by themselves.
+const SUGGESTIONS: &str = "application/x-suggestions+json";
+
+/// What was typed.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Typed {
+    /// What was typed so far.
+    #[serde(default)]
+    #[param(required = false)]
+    q: String,
+}
+
+/// Search everything that was crawled
+#[utoipa::path(get, path = "/api/v1/search", tag = "search", params(SearchBody),
+    responses((status = 200, body = SearchView)))]
+pub(super) async fn search(
+    State(service): State<Service>,
+    Params(query): Params<SearchBody>,
+) -> Result<Response, Problem> {
+    created(StatusCode::OK, None, &service.search(query).await?)
+}
+
+/// The same, asked in JSON
+#[utoipa::path(post, path = "/api/v1/search", tag = "search", request_body = SearchBody,
+    responses((status = 200, body = SearchView)))]
+pub(super) async fn search_by_post(
+    State(service): State<Service>,
+    JsonBody { value, .. }: JsonBody<SearchBody>,
+) -> Result<Response, Problem> {
+    created(StatusCode::OK, None, &service.search(value).await?)
+}
+
+/// Ways to go on typing
+#[utoipa::path(get, path = "/api/v1/suggest", tag = "search", params(Typed),
+    responses((status = 200, body = SuggestView)))]
+pub(super) async fn suggest(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Params(typed): Params<Typed>,
+) -> Result<Response, Problem> {
+    let suggestions = service.suggest(typed.q.clone(), WAYS_MAX).await?;
+    let wants = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if wants.contains(SUGGESTIONS) {
+        return Ok(text_answer(SUGGESTIONS, json!([typed.q, suggestions]).to_string()));
+    }
+    answer(&headers, &SuggestView { query: typed.q, suggestions }, None)
+}

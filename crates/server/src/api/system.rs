@@ -1,0 +1,81 @@
+//! Health, totals, metrics, and the description of the API itself.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use http::header::HOST;
+use http::{HeaderMap, StatusCode};
+
+use crate::door::{answer, created, text_answer};
+use crate::json::{HealthView, StatsOfAll};
+use crate::openapi::description;
+use crate::problem::Problem;
+use crate::service::Service;
+
+/// Whether the process lives
+#[utoipa::path(get, path = "/healthz", tag = "system",
+    responses((status = 200, body = HealthView)))]
+pub(super) async fn healthz() -> Result<Response, Problem> {
+    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned() })
+}
+
+/// Whether the service takes requests: 503 while it ends
+#[utoipa::path(get, path = "/readyz", tag = "system",
+    responses((status = 200, body = HealthView)))]
+pub(super) async fn readyz(State(service): State<Service>) -> Result<Response, Problem> {
+    if service.is_draining() {
+        return Err(crate::problem::draining());
+    }
+    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned() })
+}
+
+/// Totals over everything
+#[utoipa::path(get, path = "/api/v1/stats", tag = "system",
+    responses((status = 200, body = StatsOfAll)))]
+pub(super) async fn stats(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    answer(&headers, &service.totals().await?, None)
+}
+
+/// Metrics, for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "system",
+    responses((status = 200, body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(service): State<Service>) -> Result<Response, Problem> {
+    let text = service.metrics_text().await?;
+    Ok(text_answer("text/plain; version=0.0.4; charset=utf-8", text))
+}
+
+/// This description
+#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "system",
+    responses((status = 200, body = Object)))]
+pub(super) async fn openapi(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    answer(&headers, &description(&service), None)
+}
+
+/// How a browser searches here
+#[utoipa::path(get, path = "/opensearch.xml", tag = "system",
+    responses((status = 200, body = String, content_type = "application/opensearchdescription+xml")))]
+pub(super) async fn opensearch(headers: HeaderMap) -> Response {
+    // The guard let only names and addresses through that hold nothing to escape.
+    let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
+    let is_plain =
+        host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".:-[]".contains(&byte));
+    if !is_plain {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    let text = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <OpenSearchDescription xmlns=\"http://a9.com/-/spec/opensearch/1.1/\">\n\
+         <ShortName>Telusur</ShortName>\n\
+         <Description>Search what was crawled</Description>\n\
+         <InputEncoding>UTF-8</InputEncoding>\n\
+         <Url type=\"text/html\" template=\"http://{host}/search?q={{searchTerms}}\"/>\n\
+         <Url type=\"application/x-suggestions+json\" template=\"http://{host}/api/v1/suggest?q={{searchTerms}}\"/>\n\
+         </OpenSearchDescription>\n"
+    );
+    text_answer("application/opensearchdescription+xml", text)
+}

@@ -1,0 +1,55 @@
+//! Single pages from the web, the URLs of a site, and why a URL was crawled or not.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::{HeaderMap, StatusCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::door::{JsonBody, Params, answer, created};
+use crate::json::{ExplanationView, FetchBody, FetchedView, MapBody, MapView};
+use crate::problem::Problem;
+use crate::service::Service;
+
+/// Which URL.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Which {
+    /// The URL.
+    url: String,
+    /// In this crawl only.
+    crawl: Option<String>,
+}
+
+/// Fetch one page and read it, with the manners of a crawl; nothing is stored
+#[utoipa::path(post, path = "/api/v1/fetch", tag = "web", request_body = FetchBody,
+    responses((status = 200, body = FetchedView)))]
+pub(super) async fn fetch(
+    State(service): State<Service>,
+    JsonBody { value, .. }: JsonBody<FetchBody>,
+) -> Result<Response, Problem> {
+    created(StatusCode::OK, None, &service.fetch(&value.url).await?)
+}
+
+/// List the URLs of a site, from its sitemaps and one of its pages
+#[utoipa::path(post, path = "/api/v1/map", tag = "web", request_body = MapBody,
+    responses((status = 200, body = MapView)))]
+pub(super) async fn map(
+    State(service): State<Service>,
+    JsonBody { value, .. }: JsonBody<MapBody>,
+) -> Result<Response, Problem> {
+    created(StatusCode::OK, None, &service.map(value).await?)
+}
+
+/// Why a URL was crawled, or not: what each crawl knows of it
+#[utoipa::path(get, path = "/api/v1/explain", tag = "content", params(Which),
+    responses((status = 200, body = Vec<ExplanationView>)))]
+pub(super) async fn explain(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Params(which): Params<Which>,
+) -> Result<Response, Problem> {
+    let crawl = which.crawl.map(|id| service.crawl_no(&id)).transpose()?;
+    answer(&headers, &service.explain(which.url, crawl).await?, None)
+}

@@ -1,0 +1,115 @@
+//! Takes connections and serves them, each within its limits, until the service ends.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use super::patient::PatientStream;
+use crate::app::app;
+use crate::service::Service;
+
+/// Headers of one request.
+const HEADERS_MAX: usize = 100;
+/// Longest that the end waits for answers that are being written.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+/// Pause after a connection could not be taken, most often for want of file descriptors.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+/// File descriptors for everything that is no client: the store, the index, crawls.
+const DESCRIPTORS_KEPT: u64 = 512;
+
+/// Why connections cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The socket failed.
+    #[error("the listening socket failed: {0}")]
+    Socket(#[from] std::io::Error),
+}
+
+/// Serves until the service [ends](Service::drain), then lets answers under way be written.
+pub async fn serve(listener: TcpListener, service: Service) -> Result<(), ServeError> {
+    let places = Arc::new(Semaphore::new(connections_max(&service)));
+    let door = Arc::new(Door { app: app(service.clone()), service: service.clone() });
+    let (tracker, ending) = (TaskTracker::new(), service.ending());
+    loop {
+        let place = tokio::select! {
+            place = Arc::clone(&places).acquire_owned() => place,
+            () = ending.cancelled() => break,
+        };
+        let Ok(place) = place else { break };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = ending.cancelled() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => drop(tracker.spawn(Arc::clone(&door).talk(stream, place))),
+            Err(error) => {
+                tracing::warn!(%error, "a connection cannot be taken");
+                tokio::time::sleep(ACCEPT_AGAIN).await;
+            }
+        }
+    }
+    tracker.close();
+    let _ = tokio::time::timeout(DRAIN_MAX, tracker.wait()).await;
+    Ok(())
+}
+
+/// What a connection is served with.
+struct Door {
+    app: axum::Router,
+    service: Service,
+}
+
+impl Door {
+    async fn talk(self: Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
+        let metrics = &self.service.inner().metrics;
+        metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let _ = stream.set_nodelay(true);
+        let bounds = &self.service.settings().bounds;
+        let stream = PatientStream::new(stream, bounds.stall_time_max);
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(bounds.header_time_max)
+            .max_headers(HEADERS_MAX)
+            .max_buf_size(bounds.header_bytes_max.max(8192))
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.app.clone()));
+        let mut connection = std::pin::pin!(connection);
+        let ending = self.service.ending();
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = ending.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::trace!(%error, "a connection broke");
+        }
+        self.service.inner().metrics.connections.fetch_sub(1, Ordering::Relaxed);
+        drop(place);
+    }
+}
+
+/// As many as the operator allows, and the system has descriptors for.
+fn connections_max(service: &Service) -> usize {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let wanted = service.settings().bounds.connections_max;
+    let mut limit = getrlimit(Resource::Nofile);
+    let enough = wanted as u64 + DESCRIPTORS_KEPT;
+    if limit.current.is_some_and(|current| current < enough) {
+        // The soft limit protects old programs that cannot count further, not us.
+        limit.current = Some(limit.maximum.map_or(enough, |maximum| maximum.min(enough)));
+        if let Err(error) = setrlimit(Resource::Nofile, limit) {
+            tracing::warn!(%error, "the limit of open files cannot be raised");
+        }
+    }
+    let current = getrlimit(Resource::Nofile).current.unwrap_or(enough);
+    let kept = DESCRIPTORS_KEPT.min(current / 2);
+    wanted.min(usize::try_from(current - kept).unwrap_or(wanted)).max(1)
+}

@@ -1,0 +1,246 @@
+//! Pages and URLs of crawls, and single pages from the web.
+
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A stored page, in a list.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PageView {
+    /// Names it in `/api/v1/pages/{id}`.
+    pub id: String,
+    /// Its place in the order of pages.
+    pub seq: u64,
+    /// Its URL.
+    pub url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// Its title.
+    pub title: Option<String>,
+    /// Links away from a start URL.
+    pub depth: u16,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// The media type.
+    pub content_type: Option<String>,
+    /// Size of the decoded body.
+    pub bytes: u64,
+    /// How long the visit took.
+    pub took_ms: u64,
+    /// When the answer came.
+    pub fetched_at: String,
+    /// Links on it.
+    pub link_count: u32,
+    /// Attempts that it needed.
+    pub attempts: u8,
+    /// Whether its body was cut at the limit.
+    pub truncated: bool,
+    /// What became of it since the crawl that this one repeats.
+    pub change: Option<String>,
+}
+
+/// A stored page with everything that is in it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct StoredPageView {
+    /// The page.
+    #[serde(flatten)]
+    pub page: PageView,
+    /// Its crawl.
+    pub crawl: String,
+    /// Its crawl's alias.
+    pub crawl_alias: String,
+    /// The URLs that redirected to it.
+    pub redirects: Vec<String>,
+    /// The headers that came with it, if its body is kept.
+    pub headers: Vec<Vec<String>>,
+    /// BLAKE3 of the decoded body.
+    pub digest: String,
+    /// Everything in it, by kind; `null` if nothing of it is kept.
+    #[schema(value_type = Option<Object>)]
+    pub content: Option<Value>,
+}
+
+/// A link of a page.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct PageLink {
+    /// Where it leads.
+    pub url: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// A URL that failed, or answered with an error.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ErrorView {
+    /// The URL.
+    pub url: String,
+    /// The HTTP status, if there was an answer.
+    pub status: Option<u16>,
+    /// Why there was none.
+    pub reason: Option<String>,
+    /// What exactly.
+    pub detail: Option<String>,
+    /// Attempts made.
+    pub attempts: u8,
+    /// Links away from a start URL.
+    pub depth: u16,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// When the last attempt ended.
+    pub at: String,
+}
+
+/// A URL that was never asked for.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct SkippedView {
+    /// The URL.
+    pub url: String,
+    /// Why.
+    pub reason: String,
+    /// The same for people.
+    pub help: String,
+    /// By which rule.
+    pub rule: String,
+    /// Links away from a start URL.
+    pub depth: u16,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+}
+
+/// A host of a crawl.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct HostView {
+    /// Its name.
+    pub host: String,
+    /// Its site.
+    pub site: String,
+    /// Pages stored.
+    pub fetched: u64,
+    /// URLs that wait.
+    pub queued: u64,
+    /// Failures and error pages.
+    pub errors: u64,
+    /// The delay that it is asked with.
+    pub delay_ms: u64,
+    /// `ok`, or `slowed` if it taught the crawl a longer delay.
+    pub state: String,
+    /// Requests sent, those for robots.txt included.
+    pub requests: u64,
+    /// The shortest time between two of them.
+    pub gap_ms_min: Option<u64>,
+    /// When the last was sent.
+    pub last_request_at: Option<String>,
+}
+
+/// A URL that waits.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct QueuedView {
+    /// The URL.
+    pub url: String,
+    /// Its host.
+    pub host: String,
+    /// Links away from a start URL.
+    pub depth: u16,
+    /// The page that it was found on.
+    pub referrer: Option<String>,
+    /// The attempt that comes next, from 1.
+    pub attempt: u8,
+    /// Not before this time.
+    pub due: Option<String>,
+}
+
+/// A page that was fetched on its own.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct FetchedView {
+    /// Where it is.
+    pub url: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// The URLs that redirected to it.
+    pub redirects: Vec<String>,
+    /// The media type.
+    pub content_type: Option<String>,
+    /// How long it took.
+    pub took_ms: u64,
+    /// Size of the decoded body.
+    pub bytes: u64,
+    /// Whether its body was cut at the limit.
+    pub truncated: bool,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its main content as Markdown.
+    pub markdown: String,
+    /// Its main content as text.
+    pub text: String,
+    /// Its links.
+    pub links: Vec<PageLink>,
+    /// Everything in it, by kind.
+    #[schema(value_type = Object)]
+    pub content: Value,
+}
+
+/// The URLs of a site.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct MapView {
+    /// The page that was named.
+    pub url: String,
+    /// What was found.
+    pub links: Vec<FoundLink>,
+    /// Whether there are more.
+    pub truncated: bool,
+    /// What could not be read.
+    pub warnings: Vec<String>,
+}
+
+/// A URL of a site.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct FoundLink {
+    /// The URL.
+    pub url: String,
+    /// `sitemap` or `link`.
+    pub via: String,
+}
+
+/// What one crawl knows of a URL.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ExplanationView {
+    /// The crawl.
+    pub crawl: String,
+    /// Its alias.
+    pub alias: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// The URL as asked.
+    pub url: String,
+    /// The form by which it is told apart.
+    pub normal_form: String,
+    /// `queued`, `page`, `sitemap`, `redirected`, `failed`, `skipped`, or `unknown` if no page of the
+    /// crawl leads there.
+    pub state: String,
+    /// What is known of it.
+    #[schema(value_type = Option<Object>)]
+    pub known: Option<Value>,
+    /// The id of the stored page.
+    pub page: Option<String>,
+    /// Whether the rules of the crawl would let it be followed.
+    pub admitted: bool,
+    /// The rule that decides.
+    pub rule: String,
+    /// Why it would not be followed.
+    pub reason: Option<String>,
+    /// What its robots.txt says, if it was read.
+    pub robots: Option<RobotsView>,
+    /// What became of its id, if it is one of a linear crawl.
+    pub id_state: Option<String>,
+}
+
+/// What a robots.txt says about a URL.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RobotsView {
+    /// Whether it may be asked for.
+    pub allowed: bool,
+    /// The line that decides, or why there is none.
+    pub rule: Option<String>,
+    /// When it was read.
+    pub asked_at: String,
+}

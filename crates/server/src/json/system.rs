@@ -1,0 +1,94 @@
+//! Keys, health and totals.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Whether the service works.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct HealthView {
+    /// `ok`, `starting` or `draining`.
+    pub status: String,
+}
+
+/// Totals over everything.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct StatsOfAll {
+    /// The version of the program.
+    pub version: String,
+    /// Seconds since the service started.
+    pub uptime_s: u64,
+    /// Crawls by state.
+    pub crawls: BTreeMap<String, u64>,
+    /// Pages stored.
+    pub pages: u64,
+    /// URLs that wait.
+    pub queued: u64,
+    /// Pages that can be found by searching.
+    pub indexed: u64,
+    /// Pages per second, all crawls together.
+    pub pages_per_s: f64,
+    /// Bytes of the search index.
+    pub index_bytes: u64,
+    /// Bytes left on the disk, where that is known.
+    pub free_bytes: Option<u64>,
+}
+
+/// What failed is asked again.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct RetriedView {
+    /// How many URLs or ids.
+    pub retried: u64,
+    /// The state of the crawl.
+    pub state: String,
+}
+
+/// Ways to go on typing.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct SuggestView {
+    /// What was typed.
+    pub query: String,
+    /// Ways to go on.
+    pub suggestions: Vec<String>,
+}
+
+/// A key to make.
+#[derive(Clone, Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(example = json!({"name": "dashboard", "scopes": ["search", "read"]}))]
+pub struct KeyBody {
+    /// What it is for.
+    #[serde(default)]
+    pub name: String,
+    /// What it allows: `search`, `read`, `crawl`, `metrics`, `admin`.
+    pub scopes: Vec<String>,
+    /// Days until it ends; for ever if it is not said.
+    #[schema(minimum = 1, maximum = 3660)]
+    pub expires_in_days: Option<u32>,
+}
+
+/// A key, without what proves it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct KeyView {
+    /// Names it.
+    pub id: String,
+    /// What it is for.
+    pub name: String,
+    /// What it allows.
+    pub scopes: Vec<String>,
+    /// When it was made.
+    pub created_at: String,
+    /// When it ends.
+    pub expires_at: Option<String>,
+}
+
+/// A key that was just made. It is shown this once.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct NewKeyView {
+    /// The key itself: `Authorization: Bearer tlk_…`.
+    pub key: String,
+    /// What is kept of it.
+    #[serde(flatten)]
+    pub about: KeyView,
+}

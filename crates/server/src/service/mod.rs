@@ -1,0 +1,253 @@
+//! [`Service`]: everything that the service can do, for whoever asks: the JSON API, the calls of the
+//! first service, the web pages. It knows nothing of HTTP. What a data directory knows is read from its
+//! store and its desk; what runs, runs in the engine.
+
+mod catalog;
+mod export;
+mod feed;
+mod keys;
+mod lists;
+mod lone_fetch;
+mod orders;
+mod pages;
+mod request;
+mod s1;
+mod search;
+mod site_map;
+mod turns;
+mod view;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use telusur_engine::EngineHandle;
+use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_fetch::{AddressGuard, Fetch};
+use telusur_index::SearchIndex;
+use telusur_model::{Clock, CrawlNo, Moment, Progress};
+use telusur_store::{CrawlRecord, Store, StoreError};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use self::catalog::Catalog;
+use self::feed::Feeds;
+use self::lone_fetch::HostGate;
+use self::s1::LinkMemory;
+use self::turns::Turns;
+use crate::access::{KeyRing, KeyRingError, Rates};
+use crate::metrics::Metrics;
+use crate::problem::{Code, Problem, draining};
+use crate::settings::ServiceSettings;
+
+pub use self::export::{ExportFormat, ExportLines};
+pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
+pub use self::lists::Cursor;
+pub use self::orders::{Accepted, Order, RequestMark};
+
+/// Questions that are worked on at the same time; the next one waits. Reading and searching is work
+/// for a core and a disk: more at once would only take turns.
+const READERS_MAX: usize = 16;
+
+/// What a service is made of.
+pub struct ServiceParts {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// What runs the crawls.
+    pub engine: EngineHandle,
+    /// What searches go to.
+    pub index: Option<Arc<SearchIndex>>,
+    /// The door to the web, for single pages.
+    pub fetcher: Arc<dyn Fetch>,
+    /// The clocks.
+    pub clock: Arc<dyn Clock>,
+    /// What the operator decided.
+    pub settings: ServiceSettings,
+}
+
+/// Why a service cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The store refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The keys cannot be read.
+    #[error(transparent)]
+    Keys(#[from] KeyRingError),
+    /// The address is open to others, and nobody has a key.
+    #[error("refusing to listen on {0} without a key")]
+    NoKey(std::net::SocketAddr),
+    /// A rule of the operator cannot be followed.
+    #[error("{0}")]
+    Rules(String),
+}
+
+/// The service. A handle: copies are the same service.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) engine: EngineHandle,
+    pub(crate) desk: Desk,
+    pub(crate) index: Option<Arc<SearchIndex>>,
+    pub(crate) fetcher: Arc<dyn Fetch>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: ServiceSettings,
+    pub(crate) keys: KeyRing,
+    pub(crate) metrics: Metrics,
+    pub(crate) rates: Rates,
+    /// Exceptions from "public addresses only".
+    guard: AddressGuard,
+    /// The names of all crawls. Held to look something up, never while waiting.
+    catalog: Mutex<Catalog>,
+    turns: Turns,
+    feeds: Feeds,
+    gate: HostGate,
+    links: LinkMemory,
+    readers: Semaphore,
+    exports: Arc<Semaphore>,
+    fetches: Semaphore,
+    /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
+    /// writes.
+    accepting: tokio::sync::Mutex<()>,
+    ending: CancellationToken,
+    started: Moment,
+}
+
+impl Service {
+    /// Starts the service: crawls that ran when the last owner ended go on by themselves. Must be
+    /// called inside the engine's runtime.
+    pub async fn start(parts: ServiceParts) -> Result<Self, ServiceError> {
+        let ServiceParts { store, engine, index, fetcher, clock, settings } = parts;
+        let keys = KeyRing::open(&settings.keys_file)?;
+        if !settings.listen.ip().is_loopback() && keys.is_empty() {
+            return Err(ServiceError::NoKey(settings.listen));
+        }
+        let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
+            .map_err(|error| ServiceError::Rules(error.to_string()))?;
+        let desk = Desk::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
+        let records = {
+            let store = Arc::clone(&store);
+            tokio::task::spawn_blocking(move || store.crawls()).await
+        };
+        let records = records.map_err(|error| ServiceError::Rules(error.to_string()))??;
+        let inner = Inner {
+            catalog: Mutex::new(Catalog::of(&records)),
+            turns: Turns::of(&records),
+            feeds: Feeds::default(),
+            gate: HostGate::default(),
+            links: LinkMemory::default(),
+            readers: Semaphore::new(READERS_MAX),
+            exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
+            fetches: Semaphore::new(settings.bounds.fetches_max),
+            accepting: tokio::sync::Mutex::new(()),
+            ending: CancellationToken::new(),
+            started: clock.now(),
+            metrics: Metrics::default(),
+            rates: Rates::default(),
+            store,
+            engine,
+            desk,
+            index,
+            fetcher,
+            clock,
+            settings,
+            keys,
+            guard,
+        };
+        let service = Self { inner: Arc::new(inner) };
+        tokio::spawn(turns::give_turns(service.clone()));
+        Ok(service)
+    }
+
+    /// What the operator decided.
+    pub fn settings(&self) -> &ServiceSettings {
+        &self.inner.settings
+    }
+
+    /// Begins to end: nothing new is started, streams end, and clients are told.
+    pub fn drain(&self) {
+        self.inner.ending.cancel();
+    }
+
+    /// Whether it is ending.
+    pub fn is_draining(&self) -> bool {
+        self.inner.ending.is_cancelled()
+    }
+
+    /// Ends when the service does.
+    pub fn ending(&self) -> CancellationToken {
+        self.inner.ending.clone()
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    /// Does work that reads the disk or takes long, away from the async threads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let _turn = self.inner.readers.acquire().await.map_err(|_| draining())?;
+        self.work(work).await
+    }
+
+    /// The same for orders, which may have to wait for visits under way and hold nobody up.
+    pub(crate) async fn work<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        let service = self.clone();
+        let done = tokio::task::spawn_blocking(move || work(&service)).await;
+        done.map_err(|error| {
+            tracing::error!(%error, "a request failed in the middle");
+            Problem::new(Code::Internal, "the request failed in the middle")
+        })?
+    }
+
+    /// Asks the desk, and gives all lines of its answer. Blocks.
+    fn ask(&self, ask: &Ask) -> Result<Vec<Answer>, Problem> {
+        let mut lines = Vec::new();
+        self.inner.desk.answer(ask, &mut |line| {
+            lines.push(line);
+            true
+        });
+        match lines.pop() {
+            Some(last) => Problem::of_answer(&last).map_or(Ok(lines), Err),
+            None => Ok(lines),
+        }
+    }
+
+    /// The number of a crawl: its id, or its alias `crawl_N`.
+    pub fn crawl_no(&self, id: &str) -> Result<CrawlNo, Problem> {
+        let found = match id.strip_prefix("crawl_") {
+            // Exactly as it is written: crawl_07 is nobody's name.
+            Some(number) => number.parse().ok().map(CrawlNo).filter(|no| no.to_string() == *id),
+            None => self.catalog().number(id),
+        };
+        found.ok_or_else(|| Problem::no_such_crawl(id))
+    }
+
+    /// A crawl as it is stored. Blocks.
+    fn record(&self, no: CrawlNo) -> Result<CrawlRecord, Problem> {
+        match self.inner.store.crawl(no)? {
+            Some(record) => Ok(record),
+            None => {
+                // Thrown away from another terminal.
+                self.catalog().remove(no);
+                Err(Problem::no_such_crawl(&no.to_string()))
+            }
+        }
+    }
+
+    fn catalog(&self) -> MutexGuard<'_, Catalog> {
+        self.inner.catalog.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The picture of a crawl, if it is in the engine or was lately.
+    fn progress(&self, no: CrawlNo) -> Option<Progress> {
+        self.inner.engine.progress().borrow().get(&no).cloned()
+    }
+}

@@ -1,0 +1,326 @@
+//! What is done to crawls: accepted, changed, paused, resumed, stopped, thrown away, retried.
+
+use std::fs::File;
+use std::io::Read;
+
+use telusur_engine::CrawlChange;
+use telusur_engine::desk::{Answer, Ask};
+use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
+use telusur_store::{CrawlRecord, NewCrawl};
+
+use super::Service;
+use super::catalog::REQUEST_LABEL;
+use crate::json::{ChangeBody, CrawlView, NewCrawlBody, RetriedView};
+use crate::problem::{Code, Problem, draining};
+
+/// When a client may try again that was refused because too many crawls wait.
+const TURN_AGAIN_S: u64 = 30;
+
+/// The request that a crawl was made by, so that the same request makes no second one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMark {
+    /// A hash of the client's own key for it.
+    pub key: String,
+    /// A hash of what was asked for.
+    pub digest: String,
+}
+
+impl RequestMark {
+    /// The mark of a request, by the client's key and the body that came with it.
+    pub fn new(key: &str, body: &[u8]) -> Self {
+        let short = |bytes: &[u8]| blake3::hash(bytes).to_hex()[..32].to_owned();
+        Self { key: short(key.as_bytes()), digest: short(body) }
+    }
+
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (key, digest) = text.split_once(' ')?;
+        Some(Self { key: key.to_owned(), digest: digest.to_owned() })
+    }
+
+    fn text(&self) -> String {
+        format!("{} {}", self.key, self.digest)
+    }
+}
+
+/// What came of a request for a crawl.
+pub enum Accepted {
+    /// A new crawl.
+    New(CrawlView),
+    /// The crawl that the same request made before.
+    Before(CrawlView),
+    /// Nothing was made: this is what it would be.
+    DryRun(CrawlView),
+}
+
+/// What can be ordered about a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// It waits until it is resumed.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// It ends, and keeps what it has.
+    Stop,
+}
+
+impl Service {
+    /// Accepts a crawl as the JSON API describes it.
+    pub async fn accept(
+        &self,
+        body: NewCrawlBody,
+        mark: Option<RequestMark>,
+    ) -> Result<Accepted, Problem> {
+        self.check_writable()?;
+        let is_dry_run = body.dry_run;
+        let (crawl, warnings) = self.read(move |service| service.crawl_of(body)).await?;
+        if is_dry_run {
+            return Ok(Accepted::DryRun(self.view_of_request(crawl, warnings)));
+        }
+        self.accept_crawl(crawl, mark, warnings).await
+    }
+
+    /// Accepts a crawl that was checked.
+    pub(crate) async fn accept_crawl(
+        &self,
+        mut crawl: Crawl,
+        mark: Option<RequestMark>,
+        warnings: Vec<String>,
+    ) -> Result<Accepted, Problem> {
+        let inner = self.inner();
+        let _only_one = inner.accepting.lock().await;
+        if self.is_draining() {
+            return Err(draining());
+        }
+        if let Some(mark) = mark {
+            let before = self.catalog().of_request(&mark.key);
+            if let Some((digest, no)) = before {
+                if digest != mark.digest {
+                    let what = "the same Idempotency-Key came with another body before";
+                    return Err(Problem::new(Code::IdempotencyMismatch, what));
+                }
+                return Ok(Accepted::Before(self.crawl(no).await?));
+            }
+            crawl.labels.insert(REQUEST_LABEL.to_owned(), mark.text());
+        }
+        let bounds = &inner.settings.bounds;
+        if inner.turns.waiting() >= bounds.queued_max {
+            let what = format!("{} crawls wait for their turn already", bounds.queued_max);
+            return Err(Problem::new(Code::TooManyCrawls, what).retry_after_s(TURN_AGAIN_S));
+        }
+        crawl.created_at = inner.clock.wall();
+        let record = self
+            .work(move |service| {
+                let new = NewCrawl { crawl, random: random()? };
+                Ok(service.inner().store.create(new)?)
+            })
+            .await?;
+        self.catalog().add(&record.crawl);
+        inner.turns.join(record.crawl.no);
+        tracing::info!(crawl = %record.crawl.no, id = %record.crawl.id, "crawl accepted");
+        let mut view = self.view(&record, &[]);
+        view.warnings = warnings;
+        Ok(Accepted::New(view))
+    }
+
+    /// Changes limits, manners and exclusions. `if_match` is the tag of the version that the client
+    /// saw.
+    pub async fn change(
+        &self,
+        no: CrawlNo,
+        body: ChangeBody,
+        if_match: Option<String>,
+    ) -> Result<CrawlView, Problem> {
+        self.check_writable()?;
+        let _only_one = self.inner().accepting.lock().await;
+        self.work(move |service| {
+            let record = service.record(no)?;
+            if if_match.is_some_and(|tag| tag != settings_tag(&record)) {
+                let what = "the crawl was changed since; read it again";
+                return Err(Problem::new(Code::Changed, what));
+            }
+            let change = service.change_of(&record.crawl, body)?;
+            service.carry_out(no, |crawl| Ask::Change { crawl, change: Box::new(change) })
+        })
+        .await?;
+        self.crawl(no).await
+    }
+
+    /// Pauses, resumes or stops. Doing it twice is doing it once.
+    pub async fn order(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
+        self.check_writable()?;
+        let inner = self.inner();
+        let was_waiting = inner.turns.leave(no).await;
+        let done = self
+            .work(move |service| {
+                let record = service.record(no)?;
+                let is_live = service.inner().engine.is_here(no);
+                if is_done(order, &record, is_live, was_waiting) {
+                    return Ok(was_waiting && order == Order::Resume);
+                }
+                match order {
+                    Order::Pause => service.carry_out(no, |crawl| Ask::Pause { crawl })?,
+                    Order::Stop => service.carry_out(no, |crawl| Ask::Stop { crawl })?,
+                    Order::Resume if is_live => {
+                        service.carry_out(no, |crawl| Ask::Resume { crawl })?;
+                    }
+                    Order::Resume => {
+                        check_can_resume(&record)?;
+                        let at = service.inner().clock.wall();
+                        service.inner().store.set_state(no, CrawlState::Running, at)?;
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            })
+            .await;
+        let is_put_back = done.is_err() && was_waiting;
+        if is_put_back || matches!(done, Ok(true)) {
+            inner.turns.join(no);
+        }
+        done?;
+        self.crawl(no).await
+    }
+
+    /// Ends a crawl, if it runs, and throws away what it has.
+    pub async fn cancel(&self, no: CrawlNo) -> Result<(), Problem> {
+        self.throw_away(no, |crawl| Ask::Cancel { crawl }).await
+    }
+
+    /// Deletes what a crawl has; a running one is refused.
+    pub async fn delete(&self, no: CrawlNo) -> Result<(), Problem> {
+        self.throw_away(no, |crawl| Ask::Remove { crawl }).await
+    }
+
+    async fn throw_away(
+        &self,
+        no: CrawlNo,
+        ask: impl FnOnce(String) -> Ask + Send + 'static,
+    ) -> Result<(), Problem> {
+        self.check_writable()?;
+        let was_waiting = self.inner().turns.leave(no).await;
+        let done = self
+            .work(move |service| {
+                service.record(no)?;
+                service.carry_out(no, ask)
+            })
+            .await;
+        match done {
+            Ok(()) => {
+                self.catalog().remove(no);
+                tracing::info!(crawl = %no, "crawl thrown away");
+            }
+            Err(_) if was_waiting => self.inner().turns.join(no),
+            Err(_) => {}
+        }
+        done
+    }
+
+    /// Asks again for what failed.
+    pub async fn retry(&self, no: CrawlNo) -> Result<RetriedView, Problem> {
+        self.check_writable()?;
+        let is_waiting = self.inner().turns.is_waiting(no);
+        let (retried, goes_on) = self
+            .work(move |service| {
+                let record = service.record(no)?;
+                let lines = service.ask(&Ask::Retry { crawl: no.to_string() })?;
+                let retried = lines.iter().find_map(|line| match line {
+                    Answer::Retried { count } => Some(*count),
+                    _ => None,
+                });
+                let retried = retried.unwrap_or(0);
+                let is_live = service.inner().engine.is_here(no);
+                let is_over = matches!(record.state, CrawlState::Finished { .. });
+                let goes_on = retried > 0 && is_over && !is_live;
+                if goes_on {
+                    let at = service.inner().clock.wall();
+                    service.inner().store.set_state(no, CrawlState::Running, at)?;
+                }
+                Ok((retried, goes_on))
+            })
+            .await?;
+        if goes_on && !is_waiting {
+            self.inner().turns.join(no);
+        }
+        Ok(RetriedView { retried, state: self.crawl(no).await?.state })
+    }
+
+    fn carry_out(&self, no: CrawlNo, ask: impl FnOnce(String) -> Ask) -> Result<(), Problem> {
+        self.ask(&ask(no.to_string())).map(drop)
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), Problem> {
+        if self.settings().read_only {
+            return Err(Problem::new(Code::ReadOnly, "this server was started with --read-only"));
+        }
+        if self.is_draining() { Err(draining()) } else { Ok(()) }
+    }
+
+    fn change_of(&self, crawl: &Crawl, body: ChangeBody) -> Result<CrawlChange, Problem> {
+        let ChangeBody { limits, manners, exclude } = body;
+        if limits.max_body.is_some() {
+            let what = "how much is read of a body cannot change once a crawl is accepted";
+            return Err(Problem::field("/limits/max_body", what));
+        }
+        self.check_patterns("/exclude", &exclude, crawl.scope.exclude.len())?;
+        let mut changed = crawl.clone();
+        super::request::set_limits(&mut changed.limits, &limits)?;
+        super::request::set_manners(&mut changed.politeness, &manners)?;
+        Ok(CrawlChange {
+            limits: Some(changed.limits),
+            politeness: Some(changed.politeness),
+            exclude,
+        })
+    }
+}
+
+/// Whether there is nothing to do: the crawl is as it is wanted.
+fn is_done(order: Order, record: &CrawlRecord, is_live: bool, was_waiting: bool) -> bool {
+    match (order, record.state) {
+        (Order::Pause, CrawlState::Paused { .. }) => true,
+        (Order::Stop, CrawlState::Finished { why: FinishReason::Stopped }) => true,
+        (Order::Resume, CrawlState::Running) => is_live || was_waiting,
+        _ => false,
+    }
+}
+
+/// A crawl that would end at once is refused with the way out.
+fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
+    let (no, limits, stats) = (record.crawl.no, &record.crawl.limits, &record.stats);
+    let refuse = |what: String| Err(Problem::new(Code::WrongState, what));
+    let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
+    if reached(limits.pages_max, stats.pages) {
+        return refuse(format!("{no} has reached its limit of pages; give it a higher one first"));
+    }
+    if reached(limits.duration_ms_max, stats.active_ms) {
+        return refuse(format!("{no} has used up its time; give it more first"));
+    }
+    if reached(limits.bytes_max, stats.wire_bytes) {
+        return refuse(format!("{no} has reached its limit of bytes; give it a higher one first"));
+    }
+    let is_complete = matches!(
+        record.state,
+        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+    );
+    if is_complete && stats.queued == 0 {
+        return refuse(format!("{no} is complete: nothing is left to fetch"));
+    }
+    Ok(())
+}
+
+/// Names the version of a crawl's settings and state. Counters are no part of it: a change of limits
+/// must not fail because a page was stored in the meantime.
+pub(crate) fn settings_tag(record: &CrawlRecord) -> String {
+    let settings = serde_json::to_vec(&(&record.crawl, record.state)).unwrap_or_default();
+    blake3::hash(&settings).to_hex()[..16].to_owned()
+}
+
+/// 128 random bits.
+pub(crate) fn random() -> Result<u128, Problem> {
+    let mut bytes = [0; 16];
+    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
+    read.map_err(|error| {
+        tracing::error!(%error, "read /dev/urandom");
+        Problem::new(Code::Internal, "there is no randomness to be had")
+    })?;
+    Ok(u128::from_le_bytes(bytes))
+}

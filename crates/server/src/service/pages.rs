@@ -1,0 +1,163 @@
+//! Stored pages with everything in them, and why a URL was crawled or not.
+
+use telusur_engine::desk::{Answer, Ask, Explanation, StoredPage};
+use telusur_model::{CrawlNo, PageRecord};
+use telusur_store::UrlState;
+
+use super::Service;
+use crate::json::{ExplanationView, PageLink, PageView, RobotsView, StoredPageView};
+use crate::problem::{Code, Problem, shown};
+
+impl Service {
+    /// The stored page of a URL, of the youngest crawl that has it, or of the one that is named.
+    pub async fn page_of_url(
+        &self,
+        url: String,
+        crawl: Option<CrawlNo>,
+    ) -> Result<StoredPageView, Problem> {
+        let crawl = crawl.map(|no| no.to_string());
+        self.read(move |service| {
+            let lines = service.ask(&Ask::Page { url, crawl, with_body: false })?;
+            let page = lines.into_iter().find_map(|line| match line {
+                Answer::Page(page) => Some(page),
+                _ => None,
+            });
+            let none = || Problem::new(Code::NotFound, "no crawl has stored a page for this URL");
+            page.map(|page| stored_page_view(*page)).ok_or_else(none)
+        })
+        .await
+    }
+
+    /// A stored page by its id.
+    pub async fn page(&self, id: &str) -> Result<StoredPage, Problem> {
+        let (no, seq) = read_page_id(id).ok_or_else(|| no_such_page(id))?;
+        let id = id.to_owned();
+        self.read(move |service| {
+            let record = service.inner().store.page(no, seq)?.ok_or_else(|| no_such_page(&id))?;
+            let (url, crawl) = (record.url.to_string(), Some(no.to_string()));
+            let lines = service.ask(&Ask::Page { url, crawl, with_body: true })?;
+            let page = lines.into_iter().find_map(|line| match line {
+                Answer::Page(page) => Some(*page),
+                _ => None,
+            });
+            page.ok_or_else(|| no_such_page(&id))
+        })
+        .await
+    }
+
+    /// The same, as it is shown.
+    pub async fn stored_page(&self, id: &str) -> Result<StoredPageView, Problem> {
+        Ok(stored_page_view(self.page(id).await?))
+    }
+
+    /// Where a stored page links to.
+    pub async fn links(&self, id: &str) -> Result<Vec<PageLink>, Problem> {
+        Ok(page_links(&self.page(id).await?))
+    }
+
+    /// Why a URL was crawled or not, by every crawl or by one.
+    pub async fn explain(
+        &self,
+        url: String,
+        crawl: Option<CrawlNo>,
+    ) -> Result<Vec<ExplanationView>, Problem> {
+        let crawl = crawl.map(|no| no.to_string());
+        self.read(move |service| {
+            let lines = service.ask(&Ask::Explain { url, crawl })?;
+            let views = lines.into_iter().filter_map(|line| match line {
+                Answer::Explanation(explanation) => Some(explanation_view(*explanation)),
+                _ => None,
+            });
+            Ok(views.collect())
+        })
+        .await
+    }
+}
+
+/// A stored page with everything that is in it.
+fn stored_page_view(page: StoredPage) -> StoredPageView {
+    let StoredPage { crawl, alias, record, headers, content, .. } = page;
+    StoredPageView {
+        crawl,
+        crawl_alias: alias,
+        redirects: record.redirects.clone(),
+        headers: headers.into_iter().map(|(name, value)| vec![name, value]).collect(),
+        digest: record.digest.to_string(),
+        content: content.and_then(|content| serde_json::to_value(content).ok()),
+        page: page_view(record),
+    }
+}
+
+/// The links of a stored page.
+fn page_links(page: &StoredPage) -> Vec<PageLink> {
+    let links = page.content.as_ref().map(|content| content.links.as_slice()).unwrap_or_default();
+    links.iter().map(page_link).collect()
+}
+
+pub(super) fn page_link(link: &telusur_model::Link) -> PageLink {
+    PageLink { url: link.url.to_string(), text: link.anchor.clone() }
+}
+
+pub(super) fn page_view(page: PageRecord) -> PageView {
+    PageView {
+        id: page_id(&page),
+        seq: page.seq,
+        url: page.url.to_string(),
+        status: page.status,
+        title: page.title,
+        depth: page.depth,
+        referrer: page.referrer,
+        content_type: page.content_type,
+        bytes: page.bytes,
+        took_ms: page.took_ms,
+        fetched_at: page.fetched_at.rfc3339(),
+        link_count: page.link_count,
+        attempts: page.attempts,
+        truncated: page.truncated,
+        change: page.change.map(|change| change.to_string()),
+    }
+}
+
+fn page_id(page: &PageRecord) -> String {
+    format!("p_{}_{}", page.crawl.0, page.seq)
+}
+
+fn read_page_id(id: &str) -> Option<(CrawlNo, u64)> {
+    let (no, seq) = id.strip_prefix("p_")?.split_once('_')?;
+    Some((CrawlNo(no.parse().ok()?), seq.parse().ok()?))
+}
+
+fn no_such_page(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("there is no page {:?}", shown(id)))
+}
+
+fn explanation_view(it: Explanation) -> ExplanationView {
+    let state = match it.known.as_ref().map(|known| &known.state) {
+        None => "unknown",
+        Some(UrlState::Queued { .. }) => "queued",
+        Some(UrlState::Page { .. }) => "page",
+        Some(UrlState::Sitemap { .. }) => "sitemap",
+        Some(UrlState::Redirected { .. }) => "redirected",
+        Some(UrlState::Failed { .. }) => "failed",
+        Some(UrlState::Skipped { .. }) => "skipped",
+    };
+    ExplanationView {
+        crawl: it.crawl,
+        alias: it.alias,
+        name: it.name,
+        url: it.url,
+        normal_form: it.normal_form,
+        state: state.to_owned(),
+        known: it.known.and_then(|known| serde_json::to_value(known).ok()),
+        page: it.page.as_ref().map(page_id),
+        admitted: it.judged.admitted,
+        rule: it.judged.rule,
+        reason: it.judged.reason.map(|reason| reason.word().to_owned()),
+        robots: it.robots.map(|said| RobotsView {
+            allowed: said.allowed,
+            rule: said.rule,
+            asked_at: said.asked_at.rfc3339(),
+        }),
+        id_state: it.id.and_then(|id| id.state).map(|state| state.word().to_owned()),
+    }
+}

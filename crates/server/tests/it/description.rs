@@ -1,0 +1,129 @@
+//! The API's description says what is served, and nothing else is served.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, small_site};
+
+/// Every route, as `METHOD path`.
+const ROUTES: &[&str] = &[
+    "DELETE /api/v1/crawls/{id}",
+    "DELETE /api/v1/keys/{id}",
+    "GET /api/v1/crawls",
+    "GET /api/v1/crawls/{id}",
+    "GET /api/v1/crawls/{id}/coverage",
+    "GET /api/v1/crawls/{id}/errors",
+    "GET /api/v1/crawls/{id}/events",
+    "GET /api/v1/crawls/{id}/export",
+    "GET /api/v1/crawls/{id}/frontier",
+    "GET /api/v1/crawls/{id}/hosts",
+    "GET /api/v1/crawls/{id}/pages",
+    "GET /api/v1/crawls/{id}/skipped",
+    "GET /api/v1/explain",
+    "GET /api/v1/keys",
+    "GET /api/v1/openapi.json",
+    "GET /api/v1/pages",
+    "GET /api/v1/pages/{id}",
+    "GET /api/v1/pages/{id}/links",
+    "GET /api/v1/pages/{id}/markdown",
+    "GET /api/v1/pages/{id}/raw",
+    "GET /api/v1/search",
+    "GET /api/v1/stats",
+    "GET /api/v1/suggest",
+    "GET /crawl/{id}",
+    "GET /healthz",
+    "GET /metrics",
+    "GET /opensearch.xml",
+    "GET /readyz",
+    "PATCH /api/v1/crawls/{id}",
+    "POST /api/v1/crawls",
+    "POST /api/v1/crawls/{id}/cancel",
+    "POST /api/v1/crawls/{id}/pause",
+    "POST /api/v1/crawls/{id}/resume",
+    "POST /api/v1/crawls/{id}/retry",
+    "POST /api/v1/crawls/{id}/stop",
+    "POST /api/v1/fetch",
+    "POST /api/v1/keys",
+    "POST /api/v1/map",
+    "POST /api/v1/search",
+    "POST /crawl",
+];
+
+fn described(document: &Value) -> Vec<String> {
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            routes.push(format!("{} {path}", method.to_uppercase()));
+        }
+    }
+    routes.sort();
+    routes
+}
+
+#[tokio::test]
+async fn every_route_is_described_and_every_description_is_served() {
+    let bench = Bench::start(small_site).await;
+    let document = bench.client.json("/api/v1/openapi.json").await;
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    assert_eq!(described(&document), ROUTES);
+    for route in ROUTES {
+        let (method, path) = route.split_once(' ').unwrap();
+        let method: &'static str =
+            ["GET", "POST", "PATCH", "DELETE"].into_iter().find(|it| *it == method).unwrap();
+        let reply = bench.client.ask(method, path.replace("{id}", "none")).send().await;
+        assert_ne!(reply.status, 405, "{route}");
+        if reply.status == 404 {
+            let detail = reply.problem(404, "not_found")["detail"].as_str().unwrap().to_owned();
+            assert!(detail.contains("none"), "{route} is not served: {detail}");
+        }
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn every_name_in_the_description_leads_somewhere() {
+    let bench = Bench::start(small_site).await;
+    let document = bench.client.json("/api/v1/openapi.json").await;
+    let text = document.to_string();
+    for reference in text.split("\"#/components/schemas/").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        assert!(document["components"]["schemas"].get(name).is_some(), "{name} is not described");
+    }
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let problem = &operation["responses"]["default"]["content"]["application/problem+json"];
+            assert!(problem["schema"]["$ref"].is_string(), "{method} {path}");
+            assert!(operation["summary"].is_string(), "{method} {path}");
+        }
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn totals_and_metrics() {
+    let bench = Bench::start(small_site).await;
+    bench.crawled().await;
+    let totals = bench.client.json("/api/v1/stats").await;
+    assert_eq!((&totals["pages"], &totals["crawls"]), (&json!(5), &json!({ "completed": 1 })));
+    let metrics = bench.client.get("/metrics").await;
+    assert!(metrics.header("content-type").starts_with("text/plain; version=0.0.4"));
+    let text = metrics.text();
+    for line in [
+        "telusur_pages 5",
+        "telusur_crawl_state{state=\"completed\"} 1",
+        "telusur_http_requests_total{route=\"/api/v1/crawls\",code=\"202\"} 1",
+    ] {
+        assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
+    }
+    assert!(!text.contains("site.test"), "no host is a label");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn browsers_learn_how_to_search_here() {
+    let bench = Bench::start(small_site).await;
+    let reply = bench.client.get("/opensearch.xml").await;
+    assert!(
+        reply.text().contains(&format!("http://{}/search?q={{searchTerms}}", bench.client.address))
+    );
+    bench.stop().await;
+}

@@ -1,0 +1,175 @@
+//! How much can be asked for.
+
+use serde_json::json;
+use telusur_model::CrawlNo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::bench::{Bench, endless_site, small_site};
+
+#[tokio::test]
+async fn crawls_wait_for_their_turn_and_too_many_are_refused() {
+    let bench = Bench::start_gated(endless_site).await;
+    let bench = {
+        bench.stop().await;
+        Bench::start_with(endless_site, |it| {
+            it.bounds.running_max = 1;
+            it.bounds.queued_max = 2;
+        })
+        .await
+    };
+    let body = json!({ "urls": ["http://site.test/"] });
+    let start = || bench.client.post("/api/v1/crawls", &body);
+    assert_eq!(start().await.status, 202);
+    bench.until(CrawlNo(1), |it| it.stats.pages > 0).await;
+    assert_eq!((start().await.status, start().await.status), (202, 202));
+    let refused = start().await;
+    refused.problem(429, "too_many_crawls");
+    assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+    let s1 = bench.client.post("/crawl", &json!({ "url": "http://site.test/" })).await;
+    assert!(s1.problem(429, "too_many_crawls")["error"].is_string());
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_2").await["state"], "queued");
+    assert_eq!(bench.client.json("/crawl/crawl_2").await["job"]["status"], "running");
+    // One that waits can be paused, resumed, stopped and thrown away.
+    let order = async |no: u32, word: &str| {
+        let target = format!("/api/v1/crawls/crawl_{no}/{word}");
+        bench.client.post(target, &json!({})).await
+    };
+    assert_eq!(order(2, "pause").await.json()["state"], "paused");
+    assert_eq!(order(2, "resume").await.json()["state"], "queued");
+    assert_eq!(order(3, "stop").await.json()["state"], "stopped");
+    assert_eq!(order(1, "stop").await.json()["state"], "stopped");
+    bench.until(CrawlNo(2), |it| it.stats.pages > 0).await;
+    assert_eq!(start().await.status, 202);
+    assert_eq!(order(4, "cancel").await.status, 204);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn bodies_and_lists_have_limits() {
+    let bench = Bench::start_with(small_site, |it| {
+        it.bounds.body_bytes_max = 10_000;
+        it.bounds.seeds_max = 3;
+        it.bounds.pattern_bytes_max = 50;
+    });
+    let bench = bench.await;
+    let huge = "x".repeat(10_001);
+    for target in ["/crawl", "/api/v1/crawls", "/api/v1/search"] {
+        let ask = bench.client.ask("POST", target).header("content-type", "application/json");
+        ask.body(huge.clone()).send().await.problem(413, "body_too_large");
+    }
+    let check = async |body: serde_json::Value, pointer: &str| {
+        let reply = bench.client.post("/api/v1/crawls", &body).await;
+        assert_eq!(reply.problem(422, "invalid_field")["pointer"], pointer);
+    };
+    check(
+        json!({ "urls": ["http://a.test/", "http://b.test/", "http://c.test/", "http://d.test/"] }),
+        "/urls",
+    )
+    .await;
+    check(
+        json!({ "urls": ["http://a.test/"], "scope": { "exclude": ["x".repeat(51)] } }),
+        "/scope/exclude/0",
+    )
+    .await;
+    check(
+        json!({ "urls": ["http://a.test/"], "scope": { "include": ["(a{1000}){1000}"] } }),
+        "/scope/include/0",
+    )
+    .await;
+    check(json!({ "urls": ["http://a.test/"], "name": "x".repeat(201) }), "/name").await;
+    check(json!({ "urls": ["http://a.test/"], "name": "crawl_1" }), "/name").await;
+    check(json!({ "urls": [] }), "/urls").await;
+    check(json!({}), "/urls").await;
+    check(
+        json!({ "urls": ["http://a.test/"], "limits": { "max_body": 10_000_000_000_000_u64 } }),
+        "/limits/max_body",
+    )
+    .await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_cut_off() {
+    let bench = Bench::start_with(small_site, |it| it.bounds.body_bytes_max = 10_000).await;
+    let mut stream = bench.client.connect().await;
+    let head = "POST /crawl HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Transfer-Encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("1000\r\n{}\r\n", "x".repeat(4096));
+    for _ in 0..1000 {
+        if stream.write_all(chunk.as_bytes()).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = [0; 12];
+    if stream.read_exact(&mut answer).await.is_ok() {
+        assert_eq!(&answer, b"HTTP/1.1 413");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn slow_clients_are_cut_off_and_others_are_served() {
+    let bench = Bench::start_with(small_site, |it| {
+        it.bounds.header_time_max = std::time::Duration::from_millis(200);
+    });
+    let bench = bench.await;
+    let mut slow = Vec::new();
+    for _ in 0..50 {
+        let mut stream = bench.client.connect().await;
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: loc").await.unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(bench.client.get("/healthz").await.status, 200);
+    for mut stream in slow {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        assert!(rest.is_empty() || rest.starts_with(b"HTTP/1.1 408"), "{rest:?}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait_for_a_place() {
+    let bench = Bench::start_with(small_site, |it| {
+        it.bounds.connections_max = 1;
+        it.bounds.header_time_max = std::time::Duration::from_millis(200);
+    });
+    let bench = bench.await;
+    // Says nothing, and is cut off; the next one gets its place.
+    let silent = bench.client.connect().await;
+    assert_eq!(bench.client.get("/healthz").await.status, 200);
+    drop(silent);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn huge_heads_are_refused() {
+    let bench = Bench::start(small_site).await;
+    let mut stream = bench.client.connect().await;
+    let head =
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(200_000));
+    let _ = stream.write_all(head.as_bytes()).await;
+    let mut answer = [0; 12];
+    if stream.read_exact(&mut answer).await.is_ok() {
+        assert_eq!(&answer, b"HTTP/1.1 431");
+    }
+    assert_eq!(bench.client.get("/healthz").await.status, 200);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn exports_and_readers_of_events_are_few() {
+    let bench = Bench::start_with(small_site, |it| {
+        it.bounds.exports_max = 0;
+        it.bounds.event_readers_max = 0;
+    });
+    let bench = bench.await;
+    bench.crawled().await;
+    for target in ["/api/v1/crawls/crawl_1/export", "/api/v1/crawls/crawl_1/events"] {
+        let refused = bench.client.get(target).await;
+        refused.problem(429, "too_many_requests");
+        assert!(!refused.header("retry-after").is_empty());
+    }
+    bench.stop().await;
+}

@@ -1,0 +1,17 @@
+//! The service over real connections on loopback: a made-up web behind it, a plain HTTP client before it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod access;
+mod bench;
+mod client;
+mod crawls;
+mod description;
+mod events;
+mod first_service;
+mod hostile;
+mod limits;
+mod lists;
+mod restarts;
+mod searching;
+mod web;

@@ -1,0 +1,69 @@
+//! What survives the end of the process, in order or not.
+
+use serde_json::json;
+use telusur_model::CrawlNo;
+
+use crate::bench::{Bench, endless_site, small_site};
+
+#[tokio::test]
+async fn crawls_go_on_by_themselves_after_a_kill_and_counters_never_fall() {
+    let bench = Bench::start_gated(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"], "limits": { "max_pages": 60 } });
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.client.post("/crawl", &json!({ "url": "http://site.test/1", "max_pages": 30 })).await;
+    bench.gate.let_through(20);
+    bench.until(CrawlNo(1), |it| it.stats.pages >= 5).await;
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await["stats"].clone();
+    let bench = bench.killed().await;
+    let after = bench.client.json("/api/v1/crawls/crawl_1").await;
+    for counter in ["fetched", "ok", "discovered", "bytes"] {
+        let (before, now) =
+            (shown[counter].as_u64().unwrap(), after["stats"][counter].as_u64().unwrap());
+        assert!(now >= before, "{counter}: {now} < {before}");
+    }
+    assert!(["running", "queued"].contains(&after["state"].as_str().unwrap()), "{after}");
+    bench.gate.let_through(200);
+    bench.finished(1).await;
+    bench.finished(2).await;
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_1").await["stats"]["fetched"], 60);
+    let job = bench.client.json("/crawl/crawl_2").await["job"].clone();
+    assert_eq!((&job["status"], job["pages"].as_array().unwrap().len()), (&json!("completed"), 30));
+    let next = bench.client.post("/crawl", &json!({ "url": "http://site.test/" })).await;
+    assert_eq!(next.json()["job_id"], "crawl_3", "numbers go on, too");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn paused_crawls_stay_paused_and_finished_ones_finished() {
+    let bench = Bench::start(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"] });
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.until(CrawlNo(1), |it| it.stats.pages > 3).await;
+    bench.client.post("/api/v1/crawls/crawl_1/pause", &json!({})).await;
+    let limited = json!({ "urls": ["http://site.test/"], "limits": { "max_pages": 2 } });
+    bench.client.post("/api/v1/crawls", &limited).await;
+    bench.finished(2).await;
+    let bench = bench.restart().await;
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_1").await["state"], "paused");
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_2").await["state"], "completed");
+    let resumed = bench.client.post("/api/v1/crawls/crawl_1/resume", &json!({})).await.json();
+    assert!(["running", "queued"].contains(&resumed["state"].as_str().unwrap()), "{resumed}");
+    bench.until(CrawlNo(1), |it| it.stats.pages > 10).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_that_ends_says_so() {
+    let bench = Bench::start(small_site).await;
+    assert_eq!(bench.client.json("/readyz").await["status"], "ok");
+    let mut kept = bench.client.connect().await;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    // A request that was on its way when the end began is answered.
+    kept.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n").await.unwrap();
+    bench.service.drain();
+    let _ = kept.write_all(b"\r\n").await;
+    let mut answer = Vec::new();
+    let _ = kept.read_to_end(&mut answer).await;
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 503"), "{answer:?}");
+    bench.stop().await;
+}

@@ -1,0 +1,83 @@
+//! Searching while and after crawling.
+
+use serde_json::{Value, json};
+
+use crate::bench::{Bench, small_site};
+
+/// What is stored becomes searchable a moment later: asks until it is.
+async fn found(bench: &Bench, target: &str) -> Value {
+    loop {
+        let found = bench.client.json(target).await;
+        if found["estimated_total"] != 0 {
+            return found;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn words_are_found_in_pages() {
+    let bench = Bench::start(small_site).await;
+    bench.crawled().await;
+    let answer = found(&bench, "/api/v1/search?q=roasted&facets=site,lang").await;
+    assert_eq!(
+        (&answer["query"], &answer["offset"], &answer["limit"]),
+        (&json!("roasted"), &json!(0), &json!(10))
+    );
+    let hit = &answer["hits"][0];
+    assert_eq!((&hit["url"], &hit["title"]), (&json!("http://site.test/a"), &json!("Coffee")));
+    assert!(hit["snippet"].as_str().unwrap().contains("<mark>"), "{hit}");
+    assert_eq!(answer["facets"]["site"][0], json!({ "value": "site.test", "count": 1 }));
+    let by_post = bench.client.post("/api/v1/search", &json!({ "q": "roasted" })).await.json();
+    assert_eq!(by_post["hits"], answer["hits"]);
+    for (filter, count) in [
+        ("site=site.test", 1),
+        ("site=other.test", 0),
+        ("crawl=crawl_1", 1),
+        ("since=1d", 1),
+        ("since=2999-01-01", 0),
+    ] {
+        let found = bench.client.json(format!("/api/v1/search?q=roasted&{filter}")).await;
+        assert_eq!(found["hits"].as_array().unwrap().len(), count, "{filter}");
+    }
+    let suggestions = bench.client.json("/api/v1/suggest?q=roas").await;
+    assert_eq!(suggestions["query"], "roas");
+    let ask = bench.client.ask("GET", "/api/v1/suggest?q=roas");
+    let plain = ask.header("accept", "application/x-suggestions+json").send().await;
+    assert_eq!(plain.json()[0], "roas");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn odd_queries_are_answered_or_refused_but_never_break() {
+    let bench = Bench::start(small_site).await;
+    bench.crawled().await;
+    for query in
+        ["", "%22", "(((((", "a%7E99", "field:x", "*", "-", "OR", "site:", "%00", "site:%22%22"]
+    {
+        assert_eq!(
+            bench.client.get(format!("/api/v1/search?q={query}")).await.status,
+            200,
+            "{query}"
+        );
+    }
+    let nested = "(".repeat(4000);
+    assert_eq!(bench.client.get(format!("/api/v1/search?q={nested}")).await.status, 200);
+    for wrong in [
+        "q=x&limit=101",
+        "q=x&limit=-1",
+        "q=x&offset=1000",
+        "q=x&offset=4294967295&limit=100",
+        "q=x&sort=up",
+        "q=x&facets=colour",
+        "q=x&page=2",
+        "q=x&site=a%20b",
+        "q=x&since=soon",
+    ] {
+        bench.client.get(format!("/api/v1/search?{wrong}")).await.problem(422, "invalid_field");
+    }
+    let long = "x".repeat(5000);
+    bench.client.get(format!("/api/v1/search?q={long}")).await.problem(422, "invalid_field");
+    bench.client.get("/api/v1/search?q=x&crawl=crawl_77").await.problem(404, "not_found");
+    bench.stop().await;
+}

@@ -1,0 +1,205 @@
+//! `telusur serve`: owns the data directory, runs its crawls, and answers over HTTP until it is told to
+//! end.
+
+use std::io::Write;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+use telusur_engine::desk::{self, Desk};
+use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
+use telusur_fetch::{Fetch, FetchSettings, WebFetcher};
+use telusur_model::{Clock, PageUrl, Timestamp};
+use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::key::KEYS_FILE;
+use super::{Failure, Outcome, Session, crawl, key};
+use crate::backend::{self, OpenStore, engine_message};
+use crate::cli::ServeArgs;
+use crate::crawl_request::CrawlRequest;
+use crate::foreground::{parse_threads, parser, parsers};
+use crate::message::{Code, Message, exit, shown};
+use crate::settings::{Key, Settings};
+
+pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.given())?.settings;
+    let address = address(settings.text(Key::Listen))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| cannot_run(&format!("start the runtime: {error}")))?;
+    let served = runtime.block_on(async {
+        // Before anything else: a service that cannot listen must not start a crawl.
+        let listener =
+            TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))?;
+        let dir = backend::data_dir(&settings);
+        let open = backend::open(dir)?;
+        let service = service_settings(session, arguments, &settings, dir, address)?;
+        run(session, &settings, open, service, listener, output).await
+    });
+    // Lookups that hang must not hold up the end.
+    runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+    served
+}
+
+async fn run(
+    session: &Session,
+    settings: &Settings,
+    open: OpenStore,
+    service: ServiceSettings,
+    listener: TcpListener,
+    output: &mut dyn Write,
+) -> Outcome {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let fetcher: Arc<dyn Fetch> = Arc::new(
+        WebFetcher::new(FetchSettings::default(), Arc::clone(&clock))
+            .map_err(|error| cannot_run(&error.to_string()))?,
+    );
+    let children = parsers(settings);
+    let parts = EngineParts {
+        store: Arc::clone(&open.store),
+        fetcher: Arc::clone(&fetcher),
+        clock: Arc::clone(&clock),
+        parser: parser(children, &open.dir)?,
+        index: open.index.clone(),
+    };
+    let options = EngineOptions {
+        parse_threads: parse_threads(children),
+        free_bytes_min: settings.bytes(Key::MinFreeDisk),
+    };
+    let mut engine = Engine::start(parts, &options)
+        .map_err(|error| cannot_run(&format!("start the engine: {error}")))?;
+    let desk =
+        Desk::of_engine(Arc::clone(&open.store), engine.handle()).with_index(open.index.clone());
+    let socket = desk::serve(&open.control_socket, desk)
+        .map_err(|error| cannot_run(&format!("open the control socket: {error}")))?;
+    let service = Service::start(ServiceParts {
+        store: Arc::clone(&open.store),
+        engine: engine.handle(),
+        index: open.index.clone(),
+        fetcher,
+        clock,
+        settings: service,
+    });
+    let service = service.await.map_err(|error| service_message(&error))?;
+    tell(session, &listener, output)?;
+    let mut signals = Signals::new().map_err(|error| cannot_run(&error.to_string()))?;
+    let serving = tokio::spawn(telusur_server::serve(listener, service.clone()));
+    let code = tokio::select! {
+        code = signals.next() => code,
+        error = engine.failed() => return Err(engine_message(&error).into()),
+    };
+    session.talk.note("saving what is under way; once more leaves at once");
+    tokio::spawn(async move {
+        // The second one does not wait. Nothing is lost: what is not committed is still queued.
+        std::process::exit(i32::from(signals.next().await));
+    });
+    service.drain();
+    drop(socket);
+    let _ = serving.await;
+    engine.shutdown().await.map_err(|error| engine_message(&error))?;
+    Ok(code)
+}
+
+/// Says where it listens: on standard output, for whoever started it to read.
+fn tell(session: &Session, listener: &TcpListener, output: &mut dyn Write) -> Result<(), Failure> {
+    let address = listener.local_addr().map_err(|error| cannot_run(&error.to_string()))?;
+    let url = format!("http://{address}/");
+    match session.global.json {
+        true => writeln!(output, "{}", json!({ "listening": url, "pid": std::process::id() }))?,
+        false => writeln!(output, "listening on {url}")?,
+    }
+    output.flush()?;
+    Ok(())
+}
+
+/// What the operator decided: the settings of crawls become the defaults of every crawl.
+fn service_settings(
+    session: &Session,
+    arguments: &ServeArgs,
+    settings: &Settings,
+    dir: &Path,
+    listen: SocketAddr,
+) -> Result<ServiceSettings, Message> {
+    let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), None);
+    request.fetch.cookies_txt = crawl::cookies_txt(settings)?;
+    if !request.fetch.allow_private.is_empty() {
+        let allowed = request.fetch.allow_private.join(", ");
+        session.talk.note(&format!("not only public addresses: {allowed} may be asked"));
+    }
+    let bounds = Bounds {
+        running_max: settings.small_count::<u32>(Key::MaxRunning) as usize,
+        queued_max: settings.small_count::<u32>(Key::MaxQueued) as usize,
+        ..Bounds::default()
+    };
+    Ok(ServiceSettings {
+        listen,
+        allowed_hosts: settings.list(Key::AllowedHosts).to_vec(),
+        public_search: settings.switch(Key::PublicSearch),
+        read_only: arguments.read_only,
+        has_ui: !arguments.no_ui,
+        keys_file: dir.join(KEYS_FILE),
+        defaults: request.into_crawl(Timestamp(0)),
+        bounds,
+    })
+}
+
+fn address(text: &str) -> Result<SocketAddr, Message> {
+    let found = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+    found.ok_or_else(|| {
+        Message::new(Code::Listen, format!("\"{}\" is not an address with a port", shown(text)))
+            .hint("Write it like 127.0.0.1:8088")
+    })
+}
+
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> Message {
+    let port = address.port();
+    Message::new(Code::Listen, format!("cannot listen on {address}: {error}")).hint(format!(
+        "Choose another: --listen {}:{}",
+        address.ip(),
+        if port < 1024 { 8088 } else { port.wrapping_add(1).max(1024) }
+    ))
+}
+
+fn service_message(error: &ServiceError) -> Message {
+    match error {
+        ServiceError::Store(error) => backend::store_message(error),
+        ServiceError::Keys(error) => key::message(error),
+        ServiceError::NoKey(_) => Message::new(Code::NoKey, error.to_string())
+            .hint("telusur key create --scope admin   then start again"),
+        ServiceError::Rules(what) => Message::new(Code::BadArgument, what.clone()),
+    }
+}
+
+fn cannot_run(why: &str) -> Message {
+    Message::new(Code::Storage, format!("cannot run the service: {why}"))
+}
+
+/// What ends the service.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+    hang_up: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The exit code that the next signal asks for.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => exit::INTERRUPTED,
+            _ = self.terminate.recv() => exit::TERMINATED,
+            _ = self.hang_up.recv() => exit::TERMINATED,
+        }
+    }
+}

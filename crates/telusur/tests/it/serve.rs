@@ -1,0 +1,182 @@
+//! `telusur serve` and `telusur key`, as a user runs them.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use telusur_testkit::serve_demo;
+
+use crate::Place;
+
+/// A service that runs.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--min-free-disk", "0B"];
+        all.extend(arguments);
+        let mut child =
+            place.command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("listening on http://").unwrap();
+        let address = address.trim_end_matches('/').to_owned();
+        Self { child, address }
+    }
+
+    /// Asks it with curl, which must succeed.
+    fn curl(&self, arguments: &[&str], target: &str) -> String {
+        let url = format!("http://{}{target}", self.address);
+        let output = Command::new("curl").args(["-sS"]).args(arguments).arg(url).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    }
+
+    fn wait(mut self) -> i32 {
+        self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// Waits until a job is over.
+    fn job(&self, id: &str) -> String {
+        loop {
+            let job = self.curl(&[], &format!("/crawl/{id}"));
+            if !job.contains("\"status\":\"running\"") {
+                return job;
+            }
+        }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines between the mark and the end of their block in the README.
+fn recipes() -> Vec<&'static str> {
+    let readme = include_str!("../../../../README.md");
+    let block = readme.split("<!-- recipes -->\n```sh\n").nth(1).unwrap();
+    block.split("```").next().unwrap().lines().collect()
+}
+
+#[test]
+fn the_recipes_of_the_readme_work_as_printed() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let site = runtime.block_on(serve_demo(None)).unwrap();
+    let place = Place::new();
+    let allowed = format!("127.0.0.1:{}", site.port());
+    let served = Served::start(&place, &["--delay", "0s", "--allow-private", &allowed]);
+    let recipes = recipes();
+    assert!(recipes.len() >= 10);
+    for (number, recipe) in recipes.into_iter().enumerate() {
+        // The same lines, at the address of this test and of a site that can be reached.
+        let line = recipe
+            .replace("127.0.0.1:8088", &served.address)
+            .replace("https://example.com/", &format!("{}/", site.origin()));
+        let output =
+            Command::new("sh").args(["-c", &line]).current_dir(place.path()).output().unwrap();
+        let answer = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && !answer.contains("urn:telusur:problem"),
+            "{line}: {output:?}"
+        );
+        if number == 0 {
+            assert_eq!(answer, r#"{"job_id":"crawl_1","status":"started"}"#);
+            served.job("crawl_1");
+        }
+    }
+    let exported = std::fs::read_to_string(place.path().join("pages.jsonl")).unwrap();
+    assert_eq!(exported.lines().filter(|line| line.contains("\"status\":200")).count(), 10);
+    served.signal("-TERM");
+    assert_eq!(served.wait(), 143);
+    runtime.block_on(site.stop());
+}
+
+#[test]
+fn a_killed_service_goes_on_where_it_was() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let site = runtime.block_on(serve_demo(None)).unwrap();
+    let place = Place::new();
+    let allowed = format!("127.0.0.1:{}", site.port());
+    let arguments = ["--delay", "20ms", "--allow-private", &allowed];
+    let served = Served::start(&place, &arguments);
+    let body = format!("{{\"url\":\"{}/\",\"max_pages\":40}}", site.origin());
+    served.curl(&["-d", &body], "/crawl");
+    while served.curl(&[], "/crawl/crawl_1").matches("\"crawled_at\"").count() < 5 {}
+    served.signal("-KILL");
+    served.wait();
+    let served = Served::start(&place, &arguments);
+    assert!(served.curl(&[], "/crawl/crawl_1").matches("\"crawled_at\"").count() >= 5);
+    let job = served.job("crawl_1");
+    assert!(job.contains("\"status\":\"completed\""), "{job}");
+    assert_eq!(job.matches("\"crawled_at\"").count(), 40);
+    served.signal("-INT");
+    assert_eq!(served.wait(), 130);
+    assert!(place.run(&["verify"]).code == 0);
+    runtime.block_on(site.stop());
+}
+
+#[test]
+fn other_terminals_reach_the_service() {
+    let place = Place::new();
+    let served = Served::start(&place, &[]);
+    assert_eq!(place.run(&["ls"]).code, 0);
+    place.run(&["crawl", "http://a.org/"]).error(4);
+    drop(served);
+}
+
+#[test]
+fn others_cannot_reach_it_without_a_key() {
+    let place = Place::new();
+    let refused = place.run(&["serve", "--listen", "0.0.0.0:0"]);
+    assert!(refused.error(2).contains("without a key"), "{refused:?}");
+    let made = place.run(&["key", "create", "--scope", "admin"]);
+    assert!(made.code == 0 && made.stdout.starts_with("tlk_"), "{made:?}");
+    let mut child = place
+        .command(&["serve", "--listen", "0.0.0.0:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let port = line.trim().trim_end_matches('/').rsplit(':').next().unwrap().to_owned();
+    let served = Served { child, address: format!("127.0.0.1:{port}") };
+    assert!(served.curl(&[], "/api/v1/crawls").contains("\"code\":\"unauthorized\""));
+    let header = format!("Authorization: Bearer {}", made.stdout.trim());
+    assert!(served.curl(&["-H", &header], "/api/v1/crawls").contains("\"items\":[]"));
+}
+
+#[test]
+fn an_address_in_use_starts_nothing() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let place = Place::new();
+    let refused = place.run(&["serve", "--listen", &address]);
+    assert!(refused.error(2).contains("cannot listen"), "{refused:?}");
+    assert!(!place.path().join(".local/share/telusur").exists(), "no directory was made");
+    place.run(&["serve", "--listen", "nonsense"]).error(2);
+}
+
+#[test]
+fn keys_are_made_listed_and_revoked() {
+    let place = Place::new();
+    let made = place.run(&["key", "create", "--scope", "read,search", "--name", "ci", "--json"]);
+    let made: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();
+    let id = made["id"].as_str().unwrap();
+    let listed = place.run(&["key", "ls"]);
+    assert!(listed.stdout.contains(id) && listed.stdout.contains("search,read"), "{listed:?}");
+    assert!(!listed.stdout.contains(made["key"].as_str().unwrap()));
+    assert_eq!(place.run(&["key", "revoke", id]).code, 0);
+    place.run(&["key", "revoke", id]).error(2);
+    place.run(&["key", "create", "--scope", "root"]).error(2);
+}
