@@ -231,9 +231,8 @@ impl BlockMap {
 
     /// The block that a text node is part of.
     pub(crate) fn block_of(&self, node: NodeId) -> Option<usize> {
-        Some(self.block_of_node[node.index()])
-            .filter(|block| *block != NO_BLOCK)
-            .map(|at| at as usize)
+        // Line ends alone, as in an empty `<pre>`, belong to the block behind them. There may be none.
+        Some(self.block_of_node[node.index()] as usize).filter(|at| *at < self.blocks.len())
     }
 }
 

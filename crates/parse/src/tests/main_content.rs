@@ -195,3 +195,10 @@ fn pages_without_content() {
         assert!(content.text.len() <= "Home".len(), "{html}: {}", content.text);
     }
 }
+
+#[test]
+fn line_ends_alone_behind_the_last_block() {
+    let page = raw_page("text/html", b"<p>one</p><pre>\n\n</pre>");
+    let content = read_page(&page, &ContentLimits::default());
+    assert!(content.visible_text.contains("one"));
+}
