@@ -24,6 +24,8 @@ use crate::stored_page::{stored_answer, unreadable};
 
 /// Pages in one commit of the index.
 const BATCH_PAGES_MAX: usize = 1000;
+/// A batch of so many pages is followed by the next at once.
+const BATCH_FULL: u64 = 500;
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
 /// How long pages may wait for company. A commit costs tens of milliseconds, and a page is to be
@@ -85,22 +87,30 @@ impl Indexer {
     pub fn catch_up(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
         let mut looked_at = 0;
         loop {
-            let pages = self.pages_after(self.index.applied_upto()?)?;
-            let Some(last) = pages.last() else { return Ok(looked_at) };
-            let upto = last.seq;
-            let (mut docs, mut left_out) = (Vec::new(), Vec::new());
-            for together in pages.chunks(READ_TOGETHER) {
-                for (page, doc) in together.iter().zip(self.documents(together)?) {
-                    match doc {
-                        Some(doc) => docs.push(doc),
-                        None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
-                    }
-                }
+            match self.take_in_batch()? {
+                0 => return Ok(looked_at),
+                pages => looked_at += pages,
             }
-            self.index.apply(&docs, &left_out, upto)?;
-            looked_at += pages.len() as u64;
             progress(looked_at);
         }
+    }
+
+    /// Takes in the next pages and gives their number.
+    fn take_in_batch(&self) -> Result<u64, IndexingError> {
+        let pages = self.pages_after(self.index.applied_upto()?)?;
+        let Some(last) = pages.last() else { return Ok(0) };
+        let upto = last.seq;
+        let (mut docs, mut left_out) = (Vec::new(), Vec::new());
+        for together in pages.chunks(READ_TOGETHER) {
+            for (page, doc) in together.iter().zip(self.documents(together)?) {
+                match doc {
+                    Some(doc) => docs.push(doc),
+                    None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
+                }
+            }
+        }
+        self.index.apply(&docs, &left_out, upto)?;
+        Ok(pages.len() as u64)
     }
 
     /// Works out what links say, if enough pages came since the last time.
@@ -389,13 +399,9 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => true,
             };
-            let behind = lag.load(Ordering::Acquire);
-            indexer.catch_up(&mut |_| {})?;
-            // Whatever was counted before the look was seen by it.
-            let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                Some(now.saturating_sub(behind))
-            });
+            take_in(indexer, lag)?;
             if is_last {
+                indexer.catch_up(&mut |_| {})?;
                 return indexer.digest_links();
             }
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
@@ -404,6 +410,23 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
             }
         }
     })
+}
+
+/// Takes in what waits. A crawl at full speed always has a few more pages; they wait for company, for
+/// a commit costs tens of milliseconds however little is in it.
+fn take_in(indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
+    loop {
+        let behind = lag.load(Ordering::Acquire);
+        let pages = indexer.take_in_batch()?;
+        // Whatever was counted before the look was seen by it, unless the batch was full.
+        let seen = if pages < BATCH_FULL { behind } else { pages };
+        let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            Some(now.saturating_sub(seen))
+        });
+        if pages < BATCH_FULL {
+            return Ok(());
+        }
+    }
 }
 
 /// Whether ranks are so old that they are worked out anew while the crawl goes on.
