@@ -22,10 +22,13 @@ use telusur_store::{Store, StoreError};
 use crate::imports::imported_id;
 use crate::stored_page::{stored_answer, unreadable};
 
-/// Pages in one commit of the index.
+/// Pages in one commit of an index that catches up.
 const BATCH_PAGES_MAX: usize = 1000;
+/// Pages in one commit beside a running crawl: what takes about half a second, so that the first of
+/// them does not wait long for the last.
+const FOLLOW_PAGES_MAX: usize = 250;
 /// A batch of so many pages is followed by the next at once.
-const BATCH_FULL: u64 = 500;
+const BATCH_FULL: u64 = 125;
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
 /// How long pages may wait for company. A commit costs tens of milliseconds, and a page is to be
@@ -87,7 +90,7 @@ impl Indexer {
     pub fn catch_up(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
         let mut looked_at = 0;
         loop {
-            match self.take_in_batch()? {
+            match self.take_in_batch(BATCH_PAGES_MAX)? {
                 0 => return Ok(looked_at),
                 pages => looked_at += pages,
             }
@@ -96,8 +99,8 @@ impl Indexer {
     }
 
     /// Takes in the next pages and gives their number.
-    fn take_in_batch(&self) -> Result<u64, IndexingError> {
-        let pages = self.pages_after(self.index.applied_upto()?)?;
+    fn take_in_batch(&self, pages_max: usize) -> Result<u64, IndexingError> {
+        let pages = self.pages_after(self.index.applied_upto()?, pages_max)?;
         let Some(last) = pages.last() else { return Ok(0) };
         let upto = last.seq;
         let (mut docs, mut left_out) = (Vec::new(), Vec::new());
@@ -123,12 +126,12 @@ impl Indexer {
     }
 
     /// The next pages of all crawls, in the order in which they were stored.
-    fn pages_after(&self, seq: u64) -> Result<Vec<PageRecord>, StoreError> {
+    fn pages_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
         let mut pages: Vec<PageRecord> = Vec::new();
         let mut complete_upto = u64::MAX;
         for record in self.store.crawls()? {
-            let batch = self.store.pages_after(record.crawl.no, seq, BATCH_PAGES_MAX)?;
-            if let Some(last) = batch.last().filter(|_| batch.len() == BATCH_PAGES_MAX) {
+            let batch = self.store.pages_after(record.crawl.no, seq, max)?;
+            if let Some(last) = batch.last().filter(|_| batch.len() == max) {
                 complete_upto = complete_upto.min(last.seq);
             }
             pages.extend(batch);
@@ -136,7 +139,7 @@ impl Indexer {
         // Beyond the end of a full batch, pages of that crawl are missing.
         pages.retain(|page| page.seq <= complete_upto);
         pages.sort_unstable_by_key(|page| page.seq);
-        pages.truncate(BATCH_PAGES_MAX);
+        pages.truncate(max);
         Ok(pages)
     }
 
@@ -417,7 +420,7 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
 fn take_in(indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
     loop {
         let behind = lag.load(Ordering::Acquire);
-        let pages = indexer.take_in_batch()?;
+        let pages = indexer.take_in_batch(FOLLOW_PAGES_MAX)?;
         // Whatever was counted before the look was seen by it, unless the batch was full.
         let seen = if pages < BATCH_FULL { behind } else { pages };
         let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
