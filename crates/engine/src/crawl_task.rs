@@ -33,8 +33,8 @@ pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
 /// of the largest pages.
 const PIPELINE_BYTES_MAX: u64 = 64 << 20;
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
-/// within two seconds.
-const INDEX_LAG_MAX: u64 = 4000;
+/// within a second. A page is to be found within two.
+const INDEX_LAG_MAX: u64 = 400;
 /// How often limits are checked and progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 /// How often running time and learned delays are written down.

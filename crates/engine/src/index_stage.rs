@@ -22,8 +22,13 @@ use telusur_store::{Store, StoreError};
 use crate::imports::imported_id;
 use crate::stored_page::{stored_answer, unreadable};
 
-/// Pages in one commit of the index.
+/// Pages in one commit of an index that catches up.
 const BATCH_PAGES_MAX: usize = 1000;
+/// Pages in one commit beside a running crawl: what takes about half a second, so that the first of
+/// them does not wait long for the last.
+const FOLLOW_PAGES_MAX: usize = 250;
+/// A batch of so many pages is followed by the next at once.
+const BATCH_FULL: u64 = 125;
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
 /// How long pages may wait for company. A commit costs tens of milliseconds, and a page is to be
@@ -85,22 +90,30 @@ impl Indexer {
     pub fn catch_up(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
         let mut looked_at = 0;
         loop {
-            let pages = self.pages_after(self.index.applied_upto()?)?;
-            let Some(last) = pages.last() else { return Ok(looked_at) };
-            let upto = last.seq;
-            let (mut docs, mut left_out) = (Vec::new(), Vec::new());
-            for together in pages.chunks(READ_TOGETHER) {
-                for (page, doc) in together.iter().zip(self.documents(together)?) {
-                    match doc {
-                        Some(doc) => docs.push(doc),
-                        None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
-                    }
-                }
+            match self.take_in_batch(BATCH_PAGES_MAX)? {
+                0 => return Ok(looked_at),
+                pages => looked_at += pages,
             }
-            self.index.apply(&docs, &left_out, upto)?;
-            looked_at += pages.len() as u64;
             progress(looked_at);
         }
+    }
+
+    /// Takes in the next pages and gives their number.
+    fn take_in_batch(&self, pages_max: usize) -> Result<u64, IndexingError> {
+        let pages = self.pages_after(self.index.applied_upto()?, pages_max)?;
+        let Some(last) = pages.last() else { return Ok(0) };
+        let upto = last.seq;
+        let (mut docs, mut left_out) = (Vec::new(), Vec::new());
+        for together in pages.chunks(READ_TOGETHER) {
+            for (page, doc) in together.iter().zip(self.documents(together)?) {
+                match doc {
+                    Some(doc) => docs.push(doc),
+                    None => left_out.push(DocKey { url: page.key, crawl: page.crawl }),
+                }
+            }
+        }
+        self.index.apply(&docs, &left_out, upto)?;
+        Ok(pages.len() as u64)
     }
 
     /// Works out what links say, if enough pages came since the last time.
@@ -113,12 +126,12 @@ impl Indexer {
     }
 
     /// The next pages of all crawls, in the order in which they were stored.
-    fn pages_after(&self, seq: u64) -> Result<Vec<PageRecord>, StoreError> {
+    fn pages_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
         let mut pages: Vec<PageRecord> = Vec::new();
         let mut complete_upto = u64::MAX;
         for record in self.store.crawls()? {
-            let batch = self.store.pages_after(record.crawl.no, seq, BATCH_PAGES_MAX)?;
-            if let Some(last) = batch.last().filter(|_| batch.len() == BATCH_PAGES_MAX) {
+            let batch = self.store.pages_after(record.crawl.no, seq, max)?;
+            if let Some(last) = batch.last().filter(|_| batch.len() == max) {
                 complete_upto = complete_upto.min(last.seq);
             }
             pages.extend(batch);
@@ -126,7 +139,7 @@ impl Indexer {
         // Beyond the end of a full batch, pages of that crawl are missing.
         pages.retain(|page| page.seq <= complete_upto);
         pages.sort_unstable_by_key(|page| page.seq);
-        pages.truncate(BATCH_PAGES_MAX);
+        pages.truncate(max);
         Ok(pages)
     }
 
@@ -389,13 +402,9 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => true,
             };
-            let behind = lag.load(Ordering::Acquire);
-            indexer.catch_up(&mut |_| {})?;
-            // Whatever was counted before the look was seen by it.
-            let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                Some(now.saturating_sub(behind))
-            });
+            take_in(indexer, lag)?;
             if is_last {
+                indexer.catch_up(&mut |_| {})?;
                 return indexer.digest_links();
             }
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
@@ -404,6 +413,23 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
             }
         }
     })
+}
+
+/// Takes in what waits. A crawl at full speed always has a few more pages; they wait for company, for
+/// a commit costs tens of milliseconds however little is in it.
+fn take_in(indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
+    loop {
+        let behind = lag.load(Ordering::Acquire);
+        let pages = indexer.take_in_batch(FOLLOW_PAGES_MAX)?;
+        // Whatever was counted before the look was seen by it, unless the batch was full.
+        let seen = if pages < BATCH_FULL { behind } else { pages };
+        let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            Some(now.saturating_sub(seen))
+        });
+        if pages < BATCH_FULL {
+            return Ok(());
+        }
+    }
 }
 
 /// Whether ranks are so old that they are worked out anew while the crawl goes on.

@@ -111,16 +111,15 @@ impl SearchIndex {
         let engine = index.writer_with_options(options)?;
         let log = LinkLog::open(dir, Checkpoint::of(&index)?.log)?;
         let view = View::of(&reader.searcher(), &fields, None)?;
-        let ranks = Ranks::read(&dir.join(RANKS_FILE));
-        Anchors::remove_others(dir, ranks.covers())?;
-        let anchors = Anchors::open(dir, ranks.covers());
+        let links = Digest::read(dir, &dir.join(RANKS_FILE));
+        Anchors::remove_others(dir, links.ranks.covers())?;
         Ok(Self {
             dir: dir.to_owned(),
             fields,
             writer: Mutex::new(Writer { engine, log }),
             reader,
             view: RwLock::new(Arc::new(view)),
-            links: RwLock::new(Arc::new(Digest { ranks, anchors })),
+            links: RwLock::new(Arc::new(links)),
             digesting: Mutex::new(()),
             stems: StemPool::default(),
         })

@@ -35,7 +35,7 @@ fn new_check() -> Check {
 
 fn broken(error: &IndexError) -> Check {
     let mut check = new_check();
-    check.look(false, || error.to_string());
+    check.look(false, || format!("{error}; build it anew with: telusur index rebuild"));
     check
 }
 

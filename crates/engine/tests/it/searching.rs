@@ -142,7 +142,8 @@ async fn links_are_counted_and_their_words_are_found() {
     engine.handle().run(no).await.unwrap();
     finished(&engine, no).await;
     engine.shutdown().await.unwrap();
-    assert_eq!(urls(&search(&store, &index, "polaris"))[0], "http://site.test/star");
+    let found = search(&store, &index, "polaris");
+    assert!(urls(&found).contains(&"http://site.test/star"), "it never says its name itself");
     let desk = Desk::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
     let mut top = Vec::new();
     let ask = Ask::Rank { crawl: Some("last".into()), sites: false, max: 1 };

@@ -28,7 +28,20 @@ pub(crate) struct Digest {
 pub(crate) fn digest(log: &LogReader, dir: &Path) -> Result<Digest, IndexError> {
     let roll = Roll::read(log)?;
     let anchors = anchors(log, &roll, dir)?;
-    Ok(Digest { ranks: ranks(log, &roll)?, anchors })
+    let ranks = ranks(log, &roll)?.with_anchors(anchors.is_some());
+    Ok(Digest { ranks, anchors })
+}
+
+impl Digest {
+    /// What was worked out last; nothing if some of it is lost, so that it is worked out again.
+    pub(crate) fn read(dir: &Path, ranks_file: &Path) -> Self {
+        let ranks = Ranks::read(ranks_file);
+        let anchors = Anchors::open(dir, ranks.covers());
+        if ranks.has_anchors() && anchors.is_none() {
+            return Self { ranks: Ranks::default(), anchors: None };
+        }
+        Self { ranks, anchors }
+    }
 }
 
 /// Which rows of the log count.

@@ -30,6 +30,8 @@ pub struct Ranks {
     times_average: Vec<f32>,
     /// Best first.
     sites: Vec<SiteRank>,
+    /// Whether words of links were found at the same time.
+    has_anchors: bool,
 }
 
 /// The rank of a site.
@@ -66,6 +68,15 @@ impl Ranks {
 
     pub(crate) fn covering(self, covers: LogEnd) -> Self {
         Self { covers, ..self }
+    }
+
+    pub(crate) fn with_anchors(self, has_anchors: bool) -> Self {
+        Self { has_anchors, ..self }
+    }
+
+    /// Whether words of links belong to them.
+    pub(crate) fn has_anchors(&self) -> bool {
+        self.has_anchors
     }
 
     /// What of the log they were worked out of.

@@ -98,7 +98,14 @@ fn compile(pattern: &str) -> Result<Regex, IndexError> {
         .case_insensitive(true)
         .size_limit(PATTERN_BYTES_MAX)
         .build()
-        .map_err(|error| IndexError::Pattern(error.to_string()))
+        .map_err(|error| IndexError::Pattern(in_one_line(&error)))
+}
+
+/// What is wrong with a pattern, without the drawing of where.
+fn in_one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
 }
 
 /// The text around a match.

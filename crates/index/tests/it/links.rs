@@ -137,3 +137,19 @@ fn what_links_say_can_be_lost() {
     index.digest_links().unwrap();
     assert_eq!(index.search(&Query::new("umbrellas")).unwrap().hits.len(), 1);
 }
+
+#[test]
+fn lost_words_of_links_are_worked_out_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = || SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
+    let index = open();
+    index.apply(&pages(), &[], 1).unwrap();
+    index.digest_links().unwrap();
+    drop(index);
+    for entry in std::fs::read_dir(dir.path()).unwrap().map(Result::unwrap) {
+        if entry.file_name().to_string_lossy().starts_with("anchors-") {
+            std::fs::remove_dir_all(entry.path()).unwrap();
+        }
+    }
+    assert_eq!(open().link_lag().pages_since, 5);
+}

@@ -20,7 +20,7 @@ use crate::backend::{self, IndexUse};
 use crate::cli::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 use crate::crawl_request::{CrawlRequest, Start};
 use crate::lines::csv_field;
-use crate::message::{Code, Message, shown};
+use crate::message::{Code, Message, printable, shown};
 use crate::terminal::wants_color;
 use crate::units::{read_duration_ms, show_count, show_size};
 
@@ -49,7 +49,7 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
         }
         SearchFormat::Csv => write_csv(&answer, output)?,
         SearchFormat::Urls => {
-            answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", shown(name(hit))))?;
+            answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", printable(name(hit))))?;
         }
         SearchFormat::Text => {
             let is_terminal = io::stdout().is_terminal();
@@ -183,8 +183,8 @@ fn name(hit: &SearchHit) -> &str {
 fn write_text(is_colored: bool, answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
     for hit in &answer.hits {
         let title = if hit.title.is_empty() { name(hit) } else { &hit.title };
-        writeln!(output, "{}", shown(title))?;
-        writeln!(output, "  {}", shown(name(hit)))?;
+        writeln!(output, "{}", printable(title))?;
+        writeln!(output, "  {}", printable(name(hit)))?;
         if !hit.snippet.is_empty() {
             writeln!(output, "  {}", marked(hit, is_colored))?;
         }
@@ -217,7 +217,7 @@ fn write_text(is_colored: bool, answer: &SearchAnswer, output: &mut dyn Write) -
 /// The snippet with the words that were found made to stand out, where the terminal can.
 fn marked(hit: &SearchHit, is_colored: bool) -> String {
     if !is_colored {
-        return shown(&hit.snippet).to_string();
+        return printable(&hit.snippet);
     }
     let mut text = String::new();
     let mut at = 0;
@@ -226,10 +226,10 @@ fn marked(hit: &SearchHit, is_colored: bool) -> String {
         else {
             continue;
         };
-        text.push_str(&format!("{}\u{1b}[1m{}\u{1b}[0m", shown(before), shown(word)));
+        text.push_str(&format!("{}\u{1b}[1m{}\u{1b}[0m", printable(before), printable(word)));
         at = to;
     }
-    text.push_str(&shown(hit.snippet.get(at..).unwrap_or_default()));
+    text.push_str(&printable(hit.snippet.get(at..).unwrap_or_default()));
     text
 }
 
@@ -397,4 +397,78 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
         writeln!(output, "{count} documents, {size} ({} of it texts)", show_size(stored))?;
     }
     Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn hit(title: &str, url: &str, snippet: &str) -> SearchHit {
+        SearchHit {
+            id: None,
+            url: url.to_owned(),
+            title: title.to_owned(),
+            snippet: snippet.to_owned(),
+            marks: vec![(0, 1)],
+            snippet_html: String::new(),
+            site: Some(title.to_owned()),
+            language: Some(snippet.to_owned()),
+            kind: String::new(),
+            fetched_at: Timestamp(0),
+            published_at: None,
+            crawl: CrawlNo(1),
+            score: 1.0,
+            more_from_site: 2,
+            similar_count: 4,
+            why: vec![snippet.to_owned()],
+        }
+    }
+
+    fn answer(hit: SearchHit) -> SearchAnswer {
+        let facets = vec![(FacetBy::Site, vec![(hit.title.clone(), 7)])];
+        SearchAnswer { hits: vec![hit], facets, estimated_total: 7, ..SearchAnswer::default() }
+    }
+
+    #[test]
+    fn hits_read_well() {
+        let answer = answer(hit("Tea", "https://a.example/tea", "x leaves"));
+        let mut output = Vec::new();
+        write_text(true, &answer, &mut output).unwrap();
+        let expect = "Tea\n  https://a.example/tea\n  \u{1b}[1mx\u{1b}[0m leaves\n  \
+            (and 4 similar pages, 2 more from this site)\n    x leaves\n\n\
+            site      Tea 7\n7 pages in 0 ms\n";
+        assert_eq!(String::from_utf8(output).unwrap(), expect);
+    }
+
+    #[test]
+    fn long_addresses_are_not_cut() {
+        let url = format!("https://a.example/{}", "x".repeat(900));
+        let mut output = Vec::new();
+        write_text(false, &answer(hit("", &url, "")), &mut output).unwrap();
+        assert!(String::from_utf8(output).unwrap().contains(&url));
+    }
+
+    #[test]
+    fn since_is_a_time_or_a_date() {
+        let now = Timestamp(1_700_000_000_000);
+        assert_eq!(first_day("30d", now).unwrap(), "2023-10-15");
+        assert_eq!(first_day("2026-05-31", now).unwrap(), "2026-05-31");
+        assert_eq!(first_day("2026", now).unwrap(), "2026");
+        assert!(first_day("lately", now).is_err());
+        assert!(first_day("30", now).is_err());
+    }
+
+    proptest! {
+        /// Whatever an index would hand over, a terminal and a spreadsheet are safe.
+        #[test]
+        fn output_is_inert(title in any::<String>(), url in any::<String>(), text in any::<String>()) {
+            let answer = answer(hit(&title, &url, &text));
+            let mut output = Vec::new();
+            write_text(false, &answer, &mut output).unwrap();
+            write_csv(&answer, &mut output).unwrap();
+            let output = String::from_utf8(output).unwrap();
+            prop_assert!(!output.chars().any(|c| c.is_control() && c != '\n'), "{output:?}");
+        }
+    }
 }
