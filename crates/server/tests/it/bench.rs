@@ -12,7 +12,7 @@ use telusur_model::{
     Politeness, Progress, RobotsRules, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 use telusur_server::{Bounds, Service, ServiceParts, ServiceSettings, serve};
-use telusur_store::Store;
+use telusur_store::{Store, StoreError};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::TokioClock;
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWebFetcher, Website};
@@ -65,7 +65,7 @@ impl Bench {
         let site = Arc::new(Site { answers });
         let web = FakeWebFetcher::of_website(site, Arc::clone(&clock));
         let fetcher: Arc<dyn Fetch> = Arc::new(Gated { web, gate: Arc::clone(&gate) });
-        let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+        let store: Arc<dyn Store> = Arc::new(open_store(dir.path()).await);
         let index = SearchIndex::open(&dir.path().join("index"), IndexLimits::default()).unwrap();
         let index = Some(Arc::new(index));
         let parts = EngineParts {
@@ -153,13 +153,22 @@ impl Bench {
 
     /// Ends as a kill would, and starts again on the same directory.
     pub(crate) async fn killed(mut self) -> Self {
-        self.service.drain();
-        self.serving.abort();
-        let _ = (&mut self.serving).await;
         self.engine.take().unwrap().vanish().await;
+        self.service.drain();
+        self.serving.await.unwrap();
         let Self { dir, gate, answers, settings, service, .. } = self;
         drop(service);
         Self::open(dir, gate, answers, settings).await
+    }
+}
+
+/// Opens the store; tasks of an earlier service may still be about to let go of it.
+async fn open_store(path: &std::path::Path) -> EmbeddedStore {
+    loop {
+        match EmbeddedStore::open(path) {
+            Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
     }
 }
 

@@ -69,7 +69,7 @@ async fn linear_crawls_are_accepted_too() {
     let coverage = bench.client.json("/api/v1/crawls/crawl_1/coverage").await;
     let walk = &coverage["items"][0];
     assert_eq!((&walk["counts"]["content"], &walk["counts"]["missing"]), (&json!(4), &json!(1)));
-    let runs: Vec<_> = walk["runs"].as_array().unwrap().iter().map(|run| {
+    let runs = walk["runs"].as_array().unwrap().iter().map(|run| {
         (
             run["first"].as_u64().unwrap(),
             run["last"].as_u64().unwrap(),
