@@ -136,6 +136,8 @@ impl Bench {
 
     /// Ends in order.
     pub(crate) async fn stop(mut self) {
+        // Requests that still wait for the test would hold up the end.
+        self.gate.0.close();
         self.service.drain();
         self.serving.await.unwrap();
         self.engine.take().unwrap().shutdown().await.unwrap();
@@ -154,11 +156,12 @@ impl Bench {
     /// Ends as a kill would, and starts again on the same directory.
     pub(crate) async fn killed(mut self) -> Self {
         self.engine.take().unwrap().vanish().await;
+        self.gate.0.close();
         self.service.drain();
         self.serving.await.unwrap();
-        let Self { dir, gate, answers, settings, service, .. } = self;
+        let Self { dir, answers, settings, service, .. } = self;
         drop(service);
-        Self::open(dir, gate, answers, settings).await
+        Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
     }
 }
 
@@ -251,7 +254,10 @@ struct Gated {
 #[async_trait]
 impl Fetch for Gated {
     async fn fetch(&self, order: FetchOrder) -> Fetched {
-        self.gate.0.acquire().await.unwrap().forget();
+        // A closed gate is that of a process that is gone.
+        if let Ok(permit) = self.gate.0.acquire().await {
+            permit.forget();
+        }
         self.web.fetch(order).await
     }
 
