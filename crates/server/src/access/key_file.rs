@@ -211,7 +211,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert!(!text.contains(&key[4..]) && text.contains(&stored.hash));
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(file.keys().unwrap(), [stored.clone()]);
+        assert_eq!(file.keys().unwrap(), std::slice::from_ref(&stored));
         assert!(file.revoke(&stored.id).unwrap());
         assert!(!file.revoke(&stored.id).unwrap());
         assert!(file.keys().unwrap().is_empty());

@@ -191,9 +191,9 @@ async fn tell(
             return true;
         };
         let has_more = pages.len() == PAGES_AT_ONCE;
-        for (seq, page) in pages {
-            told.seq = seq;
-            send(ServiceEvent { kind: EventKind::Page, id: seq, data: page });
+        for page in pages {
+            told.seq = page.id;
+            send(page);
         }
         if has_more {
             continue;
@@ -299,13 +299,13 @@ impl Service {
     }
 
     /// The pages after one, as they are told, and the crawl. Blocks.
-    fn news(&self, no: CrawlNo, seq: u64) -> Result<(CrawlView, Vec<(u64, Arc<str>)>), Problem> {
+    fn news(&self, no: CrawlNo, seq: u64) -> Result<(CrawlView, Vec<ServiceEvent>), Problem> {
         // The crawl is read first: its counters never promise pages that are not told yet.
         let record = self.record(no)?;
         let pages = self.inner().store.pages_after(no, seq, PAGES_AT_ONCE)?;
         let told = pages.into_iter().map(|page| {
             let seq = page.seq;
-            (seq, ServiceEvent::new(EventKind::Page, seq, &page_view(page)).data)
+            ServiceEvent::new(EventKind::Page, seq, &page_view(page))
         });
         Ok((self.view(&record, &[]), told.collect()))
     }
