@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::extract::{Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -55,7 +55,7 @@ pub(super) async fn events(
     let Some(reader) = service.events(no, kinds, last_id).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let events = stream::unfold((reader, place, true), next);
+    let events = stream::unfold((reader, place, true), next).fuse();
     let mut response = Sse::new(events)
         .keep_alive(KeepAlive::new().interval(HEARTBEAT).text("still here"))
         .into_response();

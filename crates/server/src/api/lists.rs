@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::{OriginalUri, Path, State};
 use axum::response::Response;
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use http::HeaderMap;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Deserialize;
@@ -127,6 +127,8 @@ pub(super) async fn export(
         let piece = lines.next().await?;
         Some((Ok::<_, Infallible>(piece), lines))
     });
+    // Whoever compresses the answer looks for more after the end.
+    let pieces = pieces.fuse();
     let mut response = text_answer(format.content_type(), Body::from_stream(pieces));
     let name = format!("attachment; filename=\"{no}.{}\"", format.extension());
     if let Ok(name) = HeaderValue::from_str(&name) {

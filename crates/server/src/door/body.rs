@@ -4,7 +4,7 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::HeaderMap;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::access::is_json;
 use crate::problem::{Code, Problem};
@@ -58,6 +58,11 @@ pub(crate) async fn read_body(request: Request, service: &Service) -> Result<Byt
 
 /// Reads JSON. A value that does not fit is told apart from text that is no JSON.
 pub(crate) fn read_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let is_object = bytes.trim_ascii_start().starts_with(b"{");
+    // A list would be taken for an object whose fields have no names.
+    if !is_object && serde_json::from_slice::<IgnoredAny>(bytes).is_ok() {
+        return Err(Problem::field("", "the body must be a JSON object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let pointer = pointer_of(error.path());
@@ -114,7 +119,9 @@ mod tests {
     fn mistakes_name_their_field() {
         check("{", Code::InvalidJson, "-");
         check("{} {}", Code::InvalidJson, "-");
-        check(&"[".repeat(100_000), Code::InvalidField, "");
+        check("[]", Code::InvalidField, "");
+        check("[\"a\"]", Code::InvalidField, "");
+        check("7", Code::InvalidField, "");
         check(&format!("{{\"urls\":{}", "[".repeat(100_000)), Code::InvalidField, "/urls/0");
         check("{\"urls\":[1]}", Code::InvalidField, "/urls/0");
         check("{\"limits\":{\"max_pages\":-1}}", Code::InvalidField, "/limits/max_pages");

@@ -68,8 +68,7 @@ struct Door {
 
 impl Door {
     async fn talk(self: Arc<Self>, stream: TcpStream, place: OwnedSemaphorePermit) {
-        let metrics = &self.service.inner().metrics;
-        metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let _open = Open::count(&self.service);
         let _ = stream.set_nodelay(true);
         let bounds = &self.service.settings().bounds;
         let stream = PatientStream::new(stream, bounds.stall_time_max);
@@ -91,8 +90,25 @@ impl Door {
         if let Err(error) = ended {
             tracing::trace!(%error, "a connection broke");
         }
-        self.service.inner().metrics.connections.fetch_sub(1, Ordering::Relaxed);
         drop(place);
+    }
+}
+
+/// A connection that is counted until it is dropped, also by a fault in the middle.
+struct Open<'a> {
+    service: &'a Service,
+}
+
+impl<'a> Open<'a> {
+    fn count(service: &'a Service) -> Self {
+        service.inner().metrics.connections.fetch_add(1, Ordering::Relaxed);
+        Self { service }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.service.inner().metrics.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -42,6 +42,10 @@ impl Catalog {
         self.by_request.retain(|_, (_, other)| *other != no);
     }
 
+    pub(crate) fn has(&self, no: CrawlNo) -> bool {
+        self.numbers.contains(&no)
+    }
+
     pub(crate) fn number(&self, id: &str) -> Option<CrawlNo> {
         self.by_id.get(id).copied()
     }

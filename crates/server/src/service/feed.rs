@@ -18,9 +18,6 @@ use super::pages::page_view;
 use crate::json::CrawlView;
 use crate::problem::{Code, Problem, draining};
 
-/// A page's place in its crawl, and what is told of it.
-type SeqLine = (u64, Arc<str>);
-
 /// Events that a reader may be behind before it gets a snapshot instead: a few seconds of a fast crawl.
 const EVENTS_BEHIND_MAX: usize = 1024;
 /// Pages that are told in one go.
@@ -194,9 +191,9 @@ async fn tell(
             return true;
         };
         let has_more = pages.len() == PAGES_AT_ONCE;
-        for (seq, page) in pages {
-            told.seq = seq;
-            send(ServiceEvent { kind: EventKind::Page, id: seq, data: page });
+        for page in pages {
+            told.seq = page.id;
+            send(page);
         }
         if has_more {
             continue;
@@ -302,13 +299,13 @@ impl Service {
     }
 
     /// The pages after one, as they are told, and the crawl. Blocks.
-    fn news(&self, no: CrawlNo, seq: u64) -> Result<(CrawlView, Vec<SeqLine>), Problem> {
+    fn news(&self, no: CrawlNo, seq: u64) -> Result<(CrawlView, Vec<ServiceEvent>), Problem> {
         // The crawl is read first: its counters never promise pages that are not told yet.
         let record = self.record(no)?;
         let pages = self.inner().store.pages_after(no, seq, PAGES_AT_ONCE)?;
         let told = pages.into_iter().map(|page| {
             let seq = page.seq;
-            (seq, ServiceEvent::new(EventKind::Page, seq, &page_view(page)).data)
+            ServiceEvent::new(EventKind::Page, seq, &page_view(page))
         });
         Ok((self.view(&record, &[]), told.collect()))
     }

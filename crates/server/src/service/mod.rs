@@ -23,7 +23,7 @@ use telusur_engine::EngineHandle;
 use telusur_engine::desk::{Answer, Ask, Desk};
 use telusur_fetch::{AddressGuard, Fetch};
 use telusur_index::SearchIndex;
-use telusur_model::{Clock, CrawlNo, Moment, Progress};
+use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress};
 use telusur_store::{CrawlRecord, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -224,7 +224,10 @@ impl Service {
     pub fn crawl_no(&self, id: &str) -> Result<CrawlNo, Problem> {
         let found = match id.strip_prefix("crawl_") {
             // Exactly as it is written: crawl_07 is nobody's name.
-            Some(number) => number.parse().ok().map(CrawlNo).filter(|no| no.to_string() == *id),
+            Some(number) => {
+                let no = number.parse().ok().map(CrawlNo).filter(|no| no.to_string() == *id);
+                no.filter(|no| self.catalog().has(*no))
+            }
             None => self.catalog().number(id),
         };
         found.ok_or_else(|| Problem::no_such_crawl(id))
@@ -240,6 +243,14 @@ impl Service {
                 Err(Problem::no_such_crawl(&no.to_string()))
             }
         }
+    }
+
+    /// What a crawl is doing. That it goes on is known in the engine a moment before it is written
+    /// down; everything else is written down first.
+    fn state(&self, record: &CrawlRecord) -> CrawlState {
+        let no = record.crawl.no;
+        let live = self.progress(no).filter(|_| self.inner.engine.is_here(no));
+        live.map_or(record.state, |live| live.state)
     }
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {

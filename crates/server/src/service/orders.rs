@@ -154,7 +154,7 @@ impl Service {
             .work(move |service| {
                 let record = service.record(no)?;
                 let is_live = service.inner().engine.is_here(no);
-                if is_done(order, &record, is_live, was_waiting) {
+                if is_done(order, service.state(&record), is_live, was_waiting) {
                     return Ok(was_waiting && order == Order::Resume);
                 }
                 match order {
@@ -274,8 +274,8 @@ impl Service {
 }
 
 /// Whether there is nothing to do: the crawl is as it is wanted.
-fn is_done(order: Order, record: &CrawlRecord, is_live: bool, was_waiting: bool) -> bool {
-    match (order, record.state) {
+fn is_done(order: Order, state: CrawlState, is_live: bool, was_waiting: bool) -> bool {
+    match (order, state) {
         (Order::Pause, CrawlState::Paused { .. }) => true,
         (Order::Stop, CrawlState::Finished { why: FinishReason::Stopped }) => true,
         (Order::Resume, CrawlState::Running) => is_live || was_waiting,

@@ -92,10 +92,11 @@ impl Service {
     }
 
     pub(super) fn view(&self, record: &CrawlRecord, hosts: &[HostRow]) -> CrawlView {
-        let CrawlRecord { crawl, state, state_since, .. } = record;
+        let CrawlRecord { crawl, state_since, .. } = record;
         let progress = self.progress(crawl.no);
+        let state = self.state(record);
         let is_over = matches!(state, CrawlState::Finished { .. });
-        let word = self.state_word(crawl.no, *state);
+        let word = self.state_word(crawl.no, state);
         let seeds = crawl.seeds.texts();
         let mut labels = crawl.labels.clone();
         labels.remove(REQUEST_LABEL);
@@ -122,11 +123,11 @@ impl Service {
             labels,
             stats: stats_view(record, progress.as_ref(), hosts),
             finish_reason: match state {
-                CrawlState::Finished { why } => word_of(why),
+                CrawlState::Finished { why } => word_of(&why),
                 _ => None,
             },
             pause_reason: match state {
-                CrawlState::Paused { why } => word_of(why),
+                CrawlState::Paused { why } => word_of(&why),
                 _ => None,
             },
             warnings: Vec::new(),

@@ -13,7 +13,7 @@ use telusur_model::{
 };
 use telusur_parse_pool::InProcess;
 use telusur_server::{Bounds, Service, ServiceParts, ServiceSettings, serve};
-use telusur_store::Store;
+use telusur_store::{Store, StoreError};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::TokioClock;
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWebFetcher, Website};
@@ -66,7 +66,7 @@ impl Bench {
         let site = Arc::new(Site { answers });
         let web = FakeWebFetcher::of_website(site, Arc::clone(&clock));
         let fetcher: Arc<dyn Fetch> = Arc::new(Gated { web, gate: Arc::clone(&gate) });
-        let store: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+        let store: Arc<dyn Store> = Arc::new(open_store(dir.path()).await);
         let index = SearchIndex::open(&dir.path().join("index"), IndexLimits::default()).unwrap();
         let index = Some(Arc::new(index));
         let parts = EngineParts {
@@ -138,6 +138,8 @@ impl Bench {
 
     /// Ends in order.
     pub(crate) async fn stop(mut self) {
+        // Requests that still wait for the test would hold up the end.
+        self.gate.0.close();
         self.service.drain();
         self.serving.await.unwrap();
         self.engine.take().unwrap().shutdown().await.unwrap();
@@ -155,13 +157,23 @@ impl Bench {
 
     /// Ends as a kill would, and starts again on the same directory.
     pub(crate) async fn killed(mut self) -> Self {
-        self.service.drain();
-        self.serving.abort();
-        let _ = (&mut self.serving).await;
         self.engine.take().unwrap().vanish().await;
-        let Self { dir, gate, answers, settings, service, .. } = self;
+        self.gate.0.close();
+        self.service.drain();
+        self.serving.await.unwrap();
+        let Self { dir, answers, settings, service, .. } = self;
         drop(service);
-        Self::open(dir, gate, answers, settings).await
+        Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
+    }
+}
+
+/// Opens the store; tasks of an earlier service may still be about to let go of it.
+async fn open_store(path: &std::path::Path) -> EmbeddedStore {
+    loop {
+        match EmbeddedStore::open(path) {
+            Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+            opened => return opened.unwrap(),
+        }
     }
 }
 
@@ -244,7 +256,10 @@ struct Gated {
 #[async_trait]
 impl Fetch for Gated {
     async fn fetch(&self, order: FetchOrder) -> Fetched {
-        self.gate.0.acquire().await.unwrap().forget();
+        // A closed gate is that of a process that is gone.
+        if let Ok(permit) = self.gate.0.acquire().await {
+            permit.forget();
+        }
         self.web.fetch(order).await
     }
 

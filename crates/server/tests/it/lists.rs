@@ -141,6 +141,9 @@ async fn exports_are_streams() {
     let urls: Vec<Value> =
         lines.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((urls.len(), &urls[0]["url"]), (5, &json!("http://site.test/")));
+    let ask = bench.client.ask("GET", "/api/v1/crawls/crawl_1/export");
+    let packed = ask.header("accept-encoding", "gzip").send().await;
+    assert_eq!((packed.header("content-encoding"), &packed.body[..2]), ("gzip", &b"\x1f\x8b"[..]));
     let csv = bench.client.get("/api/v1/crawls/crawl_1/export?format=csv").await.text();
     assert_eq!(csv.lines().count(), 6);
     let list = bench.client.get("/api/v1/crawls/crawl_1/export?format=urls").await.text();
