@@ -126,8 +126,13 @@ impl InProcess {
         match extent {
             Extent::Everything => telusur_parse::read_page(page, &self.content),
             Extent::Search => {
-                let content = telusur_parse::read_page(page, &self.search);
-                PageContent { visible_text: String::new(), ..content }
+                let mut content = telusur_parse::read_page(page, &self.search);
+                let visible_text = std::mem::take(&mut content.visible_text);
+                // A page in which nothing is main content is found by whatever it shows.
+                if content.text.is_empty() {
+                    content.text = visible_text;
+                }
+                content
             }
         }
     }
