@@ -24,6 +24,9 @@ pub(crate) use self::told::{Telling, Told};
 use self::blocks::{BlockMap, BlockTag};
 use crate::tree::{NodeId, Tree};
 
+/// A page of so few words has no room for anything beside its content.
+const SMALL_WORDS: usize = 40;
+
 /// The main content of a page.
 pub(crate) struct MainContent {
     map: BlockMap,
@@ -34,21 +37,31 @@ impl MainContent {
     /// Finds the main content.
     pub(crate) fn of(tree: &Tree, signs: &PageSigns<'_>, text_bytes_max: usize) -> Self {
         let map = BlockMap::of(tree, text_bytes_max);
+        if map.blocks.iter().map(|block| map.words_of(block).len()).sum::<usize>() <= SMALL_WORDS {
+            return Self::whole(map);
+        }
         let mut probabilities = Vec::with_capacity(map.blocks.len());
         features::describe(&map, signs, |row| {
             probabilities.push(weights::MAIN_CONTENT.probability(row));
         });
         let mut chosen = choice::choose(&map, &probabilities);
         choice::drop_repeated(&map, &mut chosen);
+        if !chosen.contains(&true) {
+            return Self::whole(map);
+        }
+        Self { map, chosen }
+    }
+
+    /// Where there is nothing to choose from, or nothing that stands out, all of it is the content.
+    fn whole(map: BlockMap) -> Self {
+        let chosen = vec![true; map.blocks.len()];
         Self { map, chosen }
     }
 
     /// A page that is main content as a whole.
     #[cfg(test)]
     pub(crate) fn all_of(tree: &Tree, text_bytes_max: usize) -> Self {
-        let map = BlockMap::of(tree, text_bytes_max);
-        let chosen = vec![true; map.blocks.len()];
-        Self { map, chosen }
+        Self::whole(BlockMap::of(tree, text_bytes_max))
     }
 
     /// The text, a line for each block; the cells of a row of a table share one.
