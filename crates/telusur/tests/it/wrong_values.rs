@@ -38,9 +38,10 @@ fn flags() {
     let of_crawls = REGISTRY.iter().filter(|setting| setting.section != "server");
     for setting in of_crawls.filter(|setting| !is_switch_flag(setting)) {
         let Some(flag) = setting.flag.filter(|flag| flag.starts_with("--")) else { continue };
+        let command = if setting.section == "server" { &["serve"][..] } else { &DRY_RUN[..] };
         for wrong in wrong_texts(setting.kind) {
             let argument = format!("{flag}={wrong}");
-            let seen = place.run(&[&DRY_RUN[..], &[&argument]].concat());
+            let seen = place.run(&[command, &[&argument]].concat());
             let error = seen.error(2);
             assert!(error.starts_with(&format!("error: {flag} \"")), "{argument}: {error}");
         }
