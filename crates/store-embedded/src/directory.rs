@@ -16,7 +16,7 @@ const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may lie in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 8] = [
+const OWN_ENTRIES: [&str; 9] = [
     VERSION_FILE,
     VERSION_FILE_NEW,
     LOCK_FILE,
@@ -25,9 +25,11 @@ const OWN_ENTRIES: [&str; 8] = [
     "index",
     CONTROL_SOCKET,
     PARSER_SOCKET,
+    KEYS_FILE,
 ];
 const CONTROL_SOCKET: &str = "control.sock";
 const PARSER_SOCKET: &str = "parser.sock";
+const KEYS_FILE: &str = "keys.json";
 
 /// An open, locked data directory.
 #[derive(Debug)]
@@ -102,6 +104,11 @@ impl DataDir {
     /// Where the owner listens for commands from other terminals.
     pub fn control_socket(root: &Path) -> PathBuf {
         root.join(CONTROL_SOCKET)
+    }
+
+    /// Where the hashes of the service's keys are kept.
+    pub fn keys_file(root: &Path) -> PathBuf {
+        root.join(KEYS_FILE)
     }
 
     /// Where the owner meets the children that parse for it. It is there only while one comes in;

@@ -14,9 +14,6 @@ use crate::backend;
 use crate::cli::KeyCommand;
 use crate::message::{Code, Message, shown};
 
-/// The file of keys in a data directory.
-pub(super) const KEYS_FILE: &str = "keys.json";
-
 const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Write) -> Outcome {
@@ -26,7 +23,7 @@ pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Writ
         // The first key is made before the service runs for the first time.
         drop(backend::open(dir)?);
     }
-    let file = KeyFile::new(&dir.join(KEYS_FILE));
+    let file = KeyFile::new(&DataDir::keys_file(dir));
     match command {
         KeyCommand::Create { scope, name, expires } => {
             let scopes =

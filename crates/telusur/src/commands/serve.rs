@@ -12,10 +12,10 @@ use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{Fetch, FetchSettings, WebFetcher};
 use telusur_model::{Clock, PageUrl, Timestamp};
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
+use telusur_store_embedded::DataDir;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::key::KEYS_FILE;
 use super::{Failure, Outcome, Session, crawl, key};
 use crate::backend::{self, OpenStore, engine_message};
 use crate::cli::ServeArgs;
@@ -141,7 +141,7 @@ fn service_settings(
         public_search: settings.switch(Key::PublicSearch),
         read_only: arguments.read_only,
         has_ui: !arguments.no_ui,
-        keys_file: dir.join(KEYS_FILE),
+        keys_file: DataDir::keys_file(dir),
         defaults: request.into_crawl(Timestamp(0)),
         bounds,
     })
