@@ -5,6 +5,7 @@
 (() => {
   /** Ten minutes at one event a second. */
   const POINTS_MAX = 600;
+  const SPAN_MIN_S = 60;
   /** How long to wait before asking again after the server refused. */
   const PAUSE_MS = 3000;
 
@@ -27,7 +28,11 @@
       height,
       legend: { show: false },
       cursor: { show: false },
-      scales: { y: { range: (_, __, highest) => [0, Math.max(1, (highest || 0) * 1.1)] } },
+      scales: {
+        // At least a minute, so that the first seconds are not spread over the whole width.
+        x: { range: (_, first, last) => [Math.min(first ?? 0, (last ?? 0) - SPAN_MIN_S), last ?? 0] },
+        y: { range: (_, __, highest) => [0, Math.max(1, (highest || 0) * 1.1)] },
+      },
       axes: [axis(), axis()],
       series: [
         {},

@@ -10,6 +10,8 @@ import { Service, hostileSite } from "./service.mjs";
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 const SHOTS = process.env.SHOTS;
+/** Names of the only pages to look at, with commas between them; all of them if this is not set. */
+const ONLY = process.env.ONLY?.split(",");
 const faults = [];
 
 const site = await hostileSite();
@@ -63,7 +65,10 @@ async function look(name, path, options) {
   if (SHOTS) {
     await page.screenshot({ path: `${SHOTS}/${label.replaceAll(" ", "-")}.png`, fullPage: true });
   }
-  faults.push(...heard.map((fault) => `${label}: ${fault}`));
+  for (const fault of heard) {
+    faults.push(`${label}: ${fault}`);
+    console.error(faults.at(-1));
+  }
   await context.close();
 }
 
@@ -95,7 +100,8 @@ async function lookAtAll() {
     explain: `/explain?url=${encodeURIComponent(planted.items[0].url)}`,
     system: "/system",
   };
-  for (const [name, path] of Object.entries(pages)) {
+  const wanted = Object.entries(pages).filter(([name]) => !ONLY || ONLY.includes(name));
+  for (const [name, path] of wanted) {
     for (const locale of ["en", "id"]) {
       for (const colorScheme of ["light", "dark"]) {
         for (const width of [1280, 360]) {
@@ -193,9 +199,6 @@ try {
   for (const part of [lookAtAll, searchByTyping, previewRunsNothing, stripIsWhatTheApiKnows, liveMoves]) {
     await part();
     console.log(`${part.name}: done`);
-  }
-  for (const fault of faults) {
-    console.error(fault);
   }
   assert.equal(faults.length, 0, `${faults.length} faults`);
 } finally {

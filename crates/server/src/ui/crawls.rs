@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::frame::{Frame, Reader, address, render};
+use super::live::errors;
 use super::search::crawl_name;
 use super::words::state_word;
 use crate::door::Params;
@@ -79,7 +80,7 @@ fn line_of(crawl: CrawlView, reader: &Reader) -> Line {
         state: crawl.state,
         pages: lang.count(crawl.stats.fetched),
         queued: lang.count(crawl.stats.queued),
-        errors: lang.count(crawl.stats.failed),
+        errors: lang.count(errors(&crawl.stats)),
         speed: lang.decimal(crawl.stats.pages_per_s, 1),
         started: lang.moment(&crawl.created_at),
     }

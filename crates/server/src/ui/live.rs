@@ -10,7 +10,7 @@ use super::bars::{Bar, bars, by_count, by_number, status_tone};
 use super::frame::{Frame, Reader, render};
 use super::search::crawl_name;
 use super::words::{Words, fill, state_word};
-use crate::json::CrawlView;
+use crate::json::{CrawlView, StatsView};
 use crate::problem::Problem;
 use crate::service::Service;
 
@@ -105,7 +105,6 @@ struct MovingPart {
     counters: Vec<(&'static str, String)>,
     panels: Vec<Panel>,
     queue: Vec<String>,
-    throughput_text: String,
 }
 
 struct Panel {
@@ -159,16 +158,20 @@ async fn moving(
         counters: vec![
             (words.count_fetched, lang.count(stats.fetched)),
             (words.count_queue, lang.count(stats.queued)),
-            (words.count_errors, lang.count(stats.failed)),
+            (words.count_errors, lang.count(errors(stats))),
             (words.count_skipped, lang.count(stats.skipped)),
             (words.count_bytes, lang.bytes(stats.bytes)),
             (words.count_speed, lang.decimal(stats.pages_per_s, 1)),
         ],
         panels: panels(&crawl, reader),
         queue: queue.items.into_iter().map(|it| it.url).collect(),
-        throughput_text: fill(words.throughput_text, &[("n", &lang.count(stats.fetched))]),
     };
     Ok((crawl, part))
+}
+
+/// The URLs that did not answer, and those that answered with an error: what the list of errors holds.
+pub(crate) fn errors(stats: &StatsView) -> u64 {
+    stats.failed + stats.fetched.saturating_sub(stats.ok)
 }
 
 fn panels(crawl: &CrawlView, reader: &Reader) -> Vec<Panel> {

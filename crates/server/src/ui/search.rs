@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::frame::{Frame, Reader, address, render};
 use super::words::{Words, fill};
 use crate::door::Params;
-use crate::json::{CrawlView, HitView, SearchBody, SearchView};
+use crate::json::{CrawlView, FacetView, HitView, SearchBody, SearchView};
 use crate::problem::Problem;
 use crate::service::Service;
 
@@ -332,10 +332,14 @@ fn facets(asked: &Asked, found: &SearchView, reader: &Reader) -> Vec<Facet> {
         if is_set || values.len() < 2 {
             continue;
         }
-        let value = |it: &crate::json::FacetView| FacetValue {
-            address: asked.with(param, &it.value).address(),
-            text: it.value.clone(),
-            count: reader.lang.count(it.count),
+        let value = |it: &FacetView| {
+            // The index knows a crawl by its number, people and the service by its alias.
+            let text = match name {
+                "crawl" => format!("crawl_{}", it.value),
+                _ => it.value.clone(),
+            };
+            let count = reader.lang.count(it.count);
+            FacetValue { address: asked.with(param, &text).address(), text, count }
         };
         facets.push(Facet {
             label: label_of(reader.words(), name),

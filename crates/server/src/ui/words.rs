@@ -198,7 +198,7 @@ words! {
     time_left: "about {time} left", "sekitar {time} lagi";
     counters: "Counters", "Penghitung";
     throughput: "Pages per second", "Halaman per detik";
-    throughput_text: "Drawn while this page is open. Fetched so far: {n}.", "Digambar selama halaman ini terbuka. Terunduh sejauh ini: {n}.";
+    throughput_text: "Drawn while this page is open; the counters say the same in numbers.", "Digambar selama halaman ini terbuka; penghitung menyatakannya dalam angka.";
     statuses: "Status codes", "Kode status";
     site_shares: "Share of each site", "Bagian tiap situs";
     fairness: "Fairness index {n} (1 is perfectly even)", "Indeks keadilan {n} (1 berarti merata)";
