@@ -52,8 +52,16 @@ impl Bench {
 
     /// A service over a site that answers only as many requests as the test [lets](Gate::let_through).
     pub(crate) async fn start_gated(answers: Answers) -> Self {
+        Self::start_gated_with(answers, |_| {}).await
+    }
+
+    /// The same, with other settings.
+    pub(crate) async fn start_gated_with(
+        answers: Answers,
+        settings: fn(&mut ServiceSettings),
+    ) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::open(dir, Arc::new(Gate::closed()), answers, |_| {}).await
+        Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
     }
 
     async fn open(

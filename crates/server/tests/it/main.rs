@@ -14,4 +14,5 @@ mod limits;
 mod lists;
 mod restarts;
 mod searching;
+mod ui;
 mod web;
