@@ -262,7 +262,7 @@ pub(crate) async fn give_key(
     headers.insert(http::header::AUTHORIZATION, bearer.map_err(unusable)?);
     service.permit(&headers, Scope::Search)?;
     let mut response = go_to(own_path(&given.back));
-    let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let is_plain = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if is_plain {
         set_cookie(&mut response, KEY_COOKIE, key, "Strict; HttpOnly");
     }

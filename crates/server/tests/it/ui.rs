@@ -1,8 +1,6 @@
 //! The web pages, as a browser without scripts sees them.
 
 use serde_json::json;
-use telusur_model::Timestamp;
-use telusur_server::{KeyFile, Scope};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, endless_site, page};
@@ -242,8 +240,8 @@ async fn a_preview_may_do_nothing() {
 #[tokio::test]
 async fn a_browser_can_carry_a_key() {
     let bench = bench().await;
-    let file = KeyFile::new(&bench.dir.path().join("keys.json"));
-    let key = file.create("people", &[Scope::Read], Timestamp(1), None).unwrap().0;
+    let made = bench.client.post("/api/v1/keys", &json!({ "scopes": ["read"] })).await.json();
+    let key = made["key"].as_str().unwrap();
     let refused = bench.client.get("/crawls").await;
     assert_eq!(refused.status, 401);
     assert!(refused.text().contains("action=\"/key\""), "{}", refused.text());
