@@ -33,3 +33,4 @@ pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
 pub use crate::parser::{Extent, InProcess, Parser, PoolError, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};
+pub use crate::socket::through_short_path;

@@ -162,7 +162,7 @@ pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
 
 /// Socket addresses hold about a hundred bytes, directories can be deeper: the directory is opened
 /// and the socket named through the file descriptor.
-fn through_short_path<T>(
+pub fn through_short_path<T>(
     path: &Path,
     open: impl FnOnce(PathBuf) -> io::Result<T>,
 ) -> io::Result<T> {

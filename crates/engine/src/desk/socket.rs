@@ -1,12 +1,12 @@
 //! The control socket: the desk, reached from another terminal.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use telusur_parse_pool::through_short_path;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
@@ -108,20 +108,4 @@ async fn talk(stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> {
         }
     }
     writer.flush().await
-}
-
-/// Socket addresses hold about a hundred bytes, directories can be deeper: the directory is opened
-/// and the socket named through the file descriptor.
-fn through_short_path<T>(
-    path: &Path,
-    open: impl FnOnce(PathBuf) -> io::Result<T>,
-) -> io::Result<T> {
-    const ADDRESS_BYTES_MAX: usize = 100;
-    if path.as_os_str().len() <= ADDRESS_BYTES_MAX {
-        return open(path.to_owned());
-    }
-    let parent = path.parent().unwrap_or(Path::new("/"));
-    let directory = std::fs::File::open(parent)?;
-    let name = path.file_name().unwrap_or_default();
-    open(PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())).join(name))
 }
