@@ -6,7 +6,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use telusur_parse_pool::frames::{Depth, Frame, append_answer, read_batch, send_batch, send_hello};
+use telusur_parse_pool::frames::{Batch, Depth, Frame, append_answer, send_batch, send_hello};
 
 fuzz_target!(|data: &[u8]| {
     let Some((expected, mut wire)) = data.split_first() else { return };
@@ -22,13 +22,16 @@ fuzz_target!(|data: &[u8]| {
             }
         }
         1 => {
-            while let Ok(batch) = read_batch(&mut wire) {
+            while let Ok(batch) = Batch::read(&mut wire) {
+                let depth = batch.depth();
+                let Ok(pages) = batch.pages(&mut wire) else { return };
                 let mut again = Vec::new();
-                let pages: Vec<_> = batch.pages.iter().collect();
-                send_batch(&mut again, batch.depth, &pages)
+                send_batch(&mut again, depth, &pages.iter().collect::<Vec<_>>())
                     .expect("a batch that was read can be sent");
-                let read = read_batch(&mut &again[..]).expect("a batch that was sent can be read");
-                assert_eq!(read, batch);
+                let mut again = &again[..];
+                let batch = Batch::read(&mut again).expect("a batch that was sent can be read");
+                assert_eq!(batch.depth(), depth);
+                assert_eq!(batch.pages(&mut again).expect("and so can its pages"), pages);
             }
         }
         _ => {

@@ -75,6 +75,7 @@ fn run(
     jail::prepare()?;
     let stream = socket::connect(&path)?;
     stream.set_nonblocking(true)?;
+    socket::make_room(&stream)?;
     let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
     let jail = jail::lock_in(&stream, limits)?;
     let mut line = Line::new(&stream, Endless);
@@ -94,15 +95,15 @@ fn serve(
     }));
     let mut outbox = Vec::new();
     loop {
-        let Batch { depth, pages } = match frames::read_batch(line) {
+        let mut batch = match Batch::read(line) {
             Ok(batch) => batch,
             Err(FrameError::Ended) => return Ok(()),
             Err(error) => return Err(error),
         };
         let mut sent_at = Instant::now();
-        for page in &pages {
+        while let Some(page) = batch.next_page(line)? {
             // Reading is pure: whatever it had half done is dropped with the panic.
-            let answer = match catch_unwind(AssertUnwindSafe(|| read(page, depth))) {
+            let answer = match catch_unwind(AssertUnwindSafe(|| read(&page, batch.depth()))) {
                 Ok(answer) => answer,
                 Err(_) => {
                     let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,6 +112,7 @@ fn serve(
             };
             frames::append_answer(&mut outbox, &answer)?;
             if sent_at.elapsed() > HOLD_MAX {
+                batch.take_off(line)?;
                 line.write_all(&outbox)?;
                 outbox.clear();
                 sent_at = Instant::now();

@@ -1,11 +1,13 @@
 //! What parent and child say to each other: length-prefixed frames over a byte stream.
 //!
 //! A frame is its kind (one byte), the lengths of its head and of its body (four bytes each, little
-//! endian), the head (postcard) and the body (raw bytes: a page's body is never re-encoded). The
-//! child speaks first, a [`Hello`]; from then on pages come in batches, and each page gets one
-//! answer, in order. Nothing here trusts the other side: a frame that is too large, unknown or
-//! malformed is an error, and memory is taken only for bytes that have arrived.
+//! endian), the head (postcard) and the body (raw bytes: what came from the web is never
+//! re-encoded). The child speaks first, a [`Hello`]; from then on pages come in batches, a frame each
+//! whose body is that of all its pages, and each page gets one answer, in order. Nothing here trusts
+//! the other side: a frame that is too large, unknown or malformed is an error, and memory is taken
+//! only for bytes that have arrived.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
 
 use bytes::Bytes;
@@ -20,7 +22,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Changed whenever frames change. Parent and child are the same program, so that a difference
 /// means that something else answered.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 const MAGIC: [u8; 4] = *b"TLSR";
 const HEADER_BYTES: usize = 9;
 /// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
@@ -75,13 +77,63 @@ pub enum Depth {
     Everything,
 }
 
-/// Pages that are read together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Pages that are read together, as they come in: each body is taken off the stream when its turn has
+/// come. Were all taken at once, the first would have left the processor's cache when the last is there.
 pub struct Batch {
-    /// How much of them is wanted.
-    pub depth: Depth,
-    /// At least one.
-    pub pages: Vec<RawPage>,
+    depth: Depth,
+    /// Pages that are off the stream and were not asked for yet.
+    ahead: VecDeque<RawPage>,
+    /// Pages whose bodies are still on the stream.
+    left: std::vec::IntoIter<PageHead>,
+}
+
+impl Batch {
+    /// Reads how a batch begins.
+    pub fn read(source: &mut impl Read) -> Result<Self, FrameError> {
+        let Header { kind, head_bytes, body_bytes } = Header::read(source)?;
+        let frame = Frame { kind, head: read_bytes(source, head_bytes)? };
+        let BatchHead { depth, pages } = frame.decode(Kind::Batch)?;
+        let bodies = pages.iter().try_fold(0_usize, |sum, page| sum.checked_add(page.body_bytes));
+        if pages.is_empty() || bodies != Some(body_bytes) {
+            return Err(FrameError::Malformed("a batch whose pages are not its body".to_owned()));
+        }
+        Ok(Self { depth, ahead: VecDeque::new(), left: pages.into_iter() })
+    }
+
+    /// How much of its pages is wanted.
+    pub fn depth(&self) -> Depth {
+        self.depth
+    }
+
+    /// Reads the next page; `None` behind the last one.
+    pub fn next_page(&mut self, source: &mut impl Read) -> Result<Option<RawPage>, FrameError> {
+        match self.ahead.pop_front() {
+            Some(page) => Ok(Some(page)),
+            None => self.read_page(source),
+        }
+    }
+
+    /// Takes all pages off the stream. Whoever wants to say something before the last page must:
+    /// the other side listens when it has sent everything.
+    pub fn take_off(&mut self, source: &mut impl Read) -> Result<(), FrameError> {
+        while let Some(page) = self.read_page(source)? {
+            self.ahead.push_back(page);
+        }
+        Ok(())
+    }
+
+    fn read_page(&mut self, source: &mut impl Read) -> Result<Option<RawPage>, FrameError> {
+        let Some(head) = self.left.next() else { return Ok(None) };
+        let PageHead { url, status, headers, truncated, wire_bytes, body_bytes } = head;
+        let body = read_bytes(source, body_bytes)?;
+        Ok(Some(RawPage { url, status, headers, body, truncated, wire_bytes }))
+    }
+
+    /// Reads all pages that are left.
+    pub fn pages(mut self, source: &mut impl Read) -> Result<Vec<RawPage>, FrameError> {
+        self.take_off(source)?;
+        Ok(self.ahead.into())
+    }
 }
 
 /// What a child makes of a page.
@@ -100,7 +152,7 @@ pub enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Hello = 1,
-    Page = 2,
+    Batch = 2,
     Parsed = 3,
     Panicked = 4,
     AnswerTooLarge = 5,
@@ -110,32 +162,43 @@ enum Kind {
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
         let answers = [Self::Parsed, Self::Read, Self::Panicked, Self::AnswerTooLarge];
-        [Self::Hello, Self::Page].into_iter().chain(answers).find(|kind| *kind as u8 == byte)
+        [Self::Hello, Self::Batch].into_iter().chain(answers).find(|kind| *kind as u8 == byte)
     }
 }
 
-/// A page without its body. `PageHead` is its owned form: both have the same fields in the same
-/// order, which is all that postcard writes.
+/// The head of a batch. `BatchHead` is its owned form: both have the same fields in the same order,
+/// which is all that postcard writes.
+#[derive(Serialize)]
+struct BatchHeadRef<'a> {
+    depth: Depth,
+    pages: Vec<PageHeadRef<'a>>,
+}
+
+#[derive(Deserialize)]
+struct BatchHead {
+    depth: Depth,
+    pages: Vec<PageHead>,
+}
+
+/// A page without its body, of which only the length is said: the bodies of a batch are one piece.
 #[derive(Serialize)]
 struct PageHeadRef<'a> {
-    behind: u32,
-    depth: Depth,
     url: &'a PageUrl,
     status: u16,
     headers: &'a [(String, String)],
     truncated: bool,
     wire_bytes: u64,
+    body_bytes: usize,
 }
 
 #[derive(Deserialize)]
 struct PageHead {
-    behind: u32,
-    depth: Depth,
     url: PageUrl,
     status: u16,
     headers: Vec<(String, String)>,
     truncated: bool,
     wire_bytes: u64,
+    body_bytes: usize,
 }
 
 /// A frame as it arrived.
@@ -143,12 +206,17 @@ struct PageHead {
 pub struct Frame {
     kind: Kind,
     head: Bytes,
-    body: Bytes,
 }
 
-impl Frame {
-    /// Reads one frame.
-    pub fn read(source: &mut impl Read) -> Result<Self, FrameError> {
+/// What stands in front of a frame.
+struct Header {
+    kind: Kind,
+    head_bytes: usize,
+    body_bytes: usize,
+}
+
+impl Header {
+    fn read(source: &mut impl Read) -> Result<Self, FrameError> {
         let mut header = [0; HEADER_BYTES];
         read_header(source, &mut header)?;
         let [kind, lengths @ ..] = header;
@@ -163,18 +231,18 @@ impl Frame {
         if bytes > FRAME_BYTES_MAX {
             return Err(FrameError::TooLarge { bytes });
         }
-        // Head and body share one piece of memory: the page's body is not copied again.
-        let mut head = read_bytes(source, bytes)?;
-        let body = head.split_off(head_bytes);
-        Ok(Self { kind, head, body })
+        Ok(Self { kind, head_bytes, body_bytes })
     }
+}
 
-    /// A page that is to be read, how deeply, and how many of its batch are behind it.
-    fn into_page(self) -> Result<(RawPage, Depth, u32), FrameError> {
-        let head: PageHead = self.decode(Kind::Page)?;
-        let PageHead { behind, depth, url, status, headers, truncated, wire_bytes } = head;
-        let page = RawPage { url, status, headers, body: self.body, truncated, wire_bytes };
-        Ok((page, depth, behind))
+impl Frame {
+    /// Reads one frame without a body.
+    pub fn read(source: &mut impl Read) -> Result<Self, FrameError> {
+        let Header { kind, head_bytes, body_bytes } = Header::read(source)?;
+        if body_bytes > 0 {
+            return Err(FrameError::Malformed(format!("a {kind:?} with a body")));
+        }
+        Ok(Self { kind, head: read_bytes(source, head_bytes)? })
     }
 
     /// The greeting, of this version.
@@ -214,18 +282,6 @@ impl Frame {
     }
 }
 
-/// Reads all pages of a batch.
-pub fn read_batch(source: &mut impl Read) -> Result<Batch, FrameError> {
-    let mut pages = Vec::new();
-    loop {
-        let (page, depth, behind) = Frame::read(source)?.into_page()?;
-        pages.push(page);
-        if behind == 0 {
-            return Ok(Batch { depth, pages });
-        }
-    }
-}
-
 /// Sends the greeting.
 pub fn send_hello(sink: &mut impl Write, hello: &Hello) -> Result<(), FrameError> {
     let mut frame = Vec::new();
@@ -239,29 +295,20 @@ pub fn send_batch(
     depth: Depth,
     pages: &[&RawPage],
 ) -> Result<(), FrameError> {
-    let mut heads = Vec::new();
-    let mut ends = Vec::with_capacity(pages.len());
-    for (behind, page) in (0..pages.len()).rev().zip(pages) {
-        let RawPage { url, status, headers, body, truncated, wire_bytes } = page;
-        let head = PageHeadRef {
-            behind: u32::try_from(behind).unwrap_or(u32::MAX),
-            depth,
-            url,
-            status: *status,
-            headers,
-            truncated: *truncated,
-            wire_bytes: *wire_bytes,
-        };
-        append(&mut heads, Kind::Page, &head, body.len())?;
-        ends.push(heads.len());
-    }
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let mut pieces: Vec<_> = starts
-        .zip(&ends)
-        .zip(pages)
-        .flat_map(|((start, end), page)| [&heads[start..*end], &page.body[..]])
-        .map(IoSlice::new)
-        .collect();
+    let heads = pages.iter().map(|page| PageHeadRef {
+        url: &page.url,
+        status: page.status,
+        headers: &page.headers,
+        truncated: page.truncated,
+        wire_bytes: page.wire_bytes,
+        body_bytes: page.body.len(),
+    });
+    let head = BatchHeadRef { depth, pages: heads.collect() };
+    let body_bytes = pages.iter().fold(0_usize, |sum, page| sum.saturating_add(page.body.len()));
+    let mut frame = Vec::new();
+    append(&mut frame, Kind::Batch, &head, body_bytes)?;
+    let pieces = std::iter::once(&frame[..]).chain(pages.iter().map(|page| &page.body[..]));
+    let mut pieces: Vec<_> = pieces.map(IoSlice::new).collect();
     write_all_vectored(sink, &mut pieces)
 }
 

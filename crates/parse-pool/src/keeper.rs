@@ -1,7 +1,7 @@
 //! The parent's side of one child: starts it, talks to it, and ends it when it must.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use telusur_model::RawPage;
 use crate::child::CHILD_COMMAND;
 use crate::frames::{self, Answer, Depth, Frame, FrameError};
 use crate::jail::JailReport;
-use crate::socket::{Line, Rendezvous, poll};
+use crate::socket::{self, Line, Rendezvous, poll};
 use crate::watch::{LimitHit, Watch};
 
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
@@ -28,6 +28,9 @@ const WEAR_MAX: Duration = Duration::from_secs(600);
 const GOING_MAX: Duration = Duration::from_secs(2);
 /// The part of what a child says about its end that is kept.
 const LAST_WORDS_MAX: usize = 300;
+
+/// Answers that are taken off the socket at once: those of a dozen usual pages.
+const INBOX_BYTES: usize = 64 << 10;
 
 /// What a page may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +109,7 @@ impl ParserChild {
             Err(error) => return Err(at(error)),
         };
         stream.set_nonblocking(true).map_err(at)?;
+        socket::make_room(&stream).map_err(at)?;
         let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
         match Frame::read(&mut child.line()).and_then(Frame::into_hello) {
             Ok(hello) => Ok((child, hello.jail)),
@@ -153,13 +157,20 @@ impl ParserChild {
         count: usize,
         answers: &mut Vec<Answer>,
     ) -> Result<(), FrameError> {
+        let watch = || Watch::new(self.process.pid(), self.limits);
+        // Answers are small and come several at once: they are taken off the socket together.
+        let mut line = BufReader::with_capacity(INBOX_BYTES, Line::new(&self.stream, watch()));
         for _ in 0..count {
-            // Each page has its own limits.
-            let mut line = self.line();
             answers.push(Frame::read(&mut line)?.into_answer(depth)?);
-            self.wear += line.patience.time_at_most();
+            // Each page has its own limits.
+            let ended = std::mem::replace(&mut line.get_mut().patience, watch());
+            self.wear += ended.time_at_most();
         }
-        Ok(())
+        if line.buffer().is_empty() {
+            Ok(())
+        } else {
+            Err(FrameError::Malformed("more answers than pages".to_owned()))
+        }
     }
 
     /// The line to the child for the time of one page: reading and writing fail when the page has

@@ -69,6 +69,15 @@ impl Drop for Rendezvous {
     }
 }
 
+/// What one end may send before the other has taken any of it. A batch fits whole, so that its sender
+/// is not woken for every piece that was taken. The kernel gives less where it allows no more.
+const ROOM_BYTES: usize = 1 << 20;
+
+/// Makes room for what is sent through this end.
+pub(crate) fn make_room(stream: &UnixStream) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_socket_send_buffer_size(stream, ROOM_BYTES)?)
+}
+
 /// How long somebody waits for the other end.
 pub(crate) trait Patience {
     /// The time between two looks; `None` to wait without looking.

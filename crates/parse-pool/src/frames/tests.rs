@@ -21,6 +21,10 @@ fn sent_page() -> Vec<u8> {
     wire
 }
 
+fn read_batch(source: &mut impl Read) -> Result<Vec<RawPage>, FrameError> {
+    Batch::read(source)?.pages(source)
+}
+
 fn read(mut wire: &[u8]) -> Result<Frame, FrameError> {
     Frame::read(&mut wire)
 }
@@ -77,7 +81,7 @@ fn a_page_arrives_as_it_was_sent() {
     for body in [&b""[..], b"<p>hello", &[0; 3 << 20]] {
         let mut wire = Vec::new();
         send_batch(&mut wire, Depth::Links, &[&page(body)]).unwrap();
-        assert_eq!(read_batch(&mut &wire[..]).unwrap().pages, [page(body)]);
+        assert_eq!(read_batch(&mut &wire[..]).unwrap(), [page(body)]);
     }
 }
 
@@ -88,9 +92,39 @@ fn pages_of_a_batch_arrive_together() {
     send_batch(&mut wire, Depth::Links, &[&one, &two]).unwrap();
     send_batch(&mut wire, Depth::Links, &[&three]).unwrap();
     let mut left = &wire[..];
-    assert_eq!(read_batch(&mut left).unwrap().pages, [one, two]);
-    assert_eq!(read_batch(&mut left).unwrap().pages, [three]);
+    assert_eq!(read_batch(&mut left).unwrap(), [one, two]);
+    assert_eq!(read_batch(&mut left).unwrap(), [three]);
     assert!(matches!(read_batch(&mut left), Err(FrameError::Ended)));
+}
+
+#[test]
+fn pages_can_be_taken_off_the_stream_before_their_turn() {
+    let (one, two, three) = (page(b"one"), page(b""), page(b"three"));
+    let mut wire = Vec::new();
+    send_batch(&mut wire, Depth::Links, &[&one, &two, &three]).unwrap();
+    let mut left = &wire[..];
+    let mut batch = Batch::read(&mut left).unwrap();
+    assert_eq!(batch.next_page(&mut left).unwrap(), Some(one));
+    assert!(!left.is_empty());
+    batch.take_off(&mut left).unwrap();
+    assert!(left.is_empty());
+    assert_eq!(batch.next_page(&mut left).unwrap(), Some(two));
+    assert_eq!(batch.next_page(&mut left).unwrap(), Some(three));
+    assert_eq!(batch.next_page(&mut left).unwrap(), None);
+}
+
+#[test]
+fn a_batch_is_made_of_its_pages() {
+    let mut wire = sent_page();
+    wire.push(0);
+    wire[5] += 1;
+    malformed(read_batch(&mut &wire[..]));
+    wire.truncate(wire.len() - 2);
+    wire[5] -= 2;
+    malformed(read_batch(&mut &wire[..]));
+    wire.clear();
+    send_batch(&mut wire, Depth::Links, &[]).unwrap();
+    malformed(read_batch(&mut &wire[..]));
 }
 
 #[test]
@@ -129,7 +163,7 @@ fn a_stream_may_give_and_take_as_little_as_it_likes() {
     let mut stream = Reluctant::holding(Vec::new());
     send_batch(&mut stream, Depth::Links, &[&page(b"<p>hello")]).unwrap();
     assert_eq!(stream.bytes, sent_page());
-    assert_eq!(read_batch(&mut stream).unwrap().pages, [page(b"<p>hello")]);
+    assert_eq!(read_batch(&mut stream).unwrap(), [page(b"<p>hello")]);
 }
 
 #[test]
@@ -137,7 +171,7 @@ fn a_frame_that_is_cut_is_an_error_at_every_byte() {
     let wire = sent_page();
     assert!(matches!(read(&[]), Err(FrameError::Ended)));
     for cut in 1..wire.len() {
-        assert!(matches!(read(&wire[..cut]), Err(FrameError::Io(_))), "cut at {cut}");
+        assert!(matches!(read_batch(&mut &wire[..cut]), Err(FrameError::Io(_))), "cut at {cut}");
     }
 }
 
@@ -158,8 +192,11 @@ fn bytes_behind_the_head_are_malformed() {
 
 #[test]
 fn a_frame_of_another_kind_is_malformed() {
-    malformed(read(&sent_page()).unwrap().into_answer(Depth::Links));
-    malformed(read(&sent_page()).unwrap().into_hello());
+    malformed(read(&sent_page()));
+    let mut answer = Vec::new();
+    append_answer(&mut answer, &Answer::TooLarge).unwrap();
+    malformed(read(&answer).unwrap().into_hello());
+    malformed(read_batch(&mut &answer[..]));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::{ContentLimits, ParseLimits, read_page};
-use telusur_parse_pool::frames::{Answer, Depth, Hello, append_answer, read_batch, send_hello};
+use telusur_parse_pool::frames::{Answer, Batch, Depth, Hello, append_answer, send_hello};
 use telusur_parse_pool::{JailReport, Wall, child_main};
 
 use crate::{attempts, deaths};
@@ -36,6 +36,13 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         "answers-badly" => answer_with(NONSENSE, arguments),
         // Four gigabytes of head, and as much body.
         "answers-too-much" => answer_with(&[3, 255, 255, 255, 255, 255, 255, 255, 255], arguments),
+        "answers-twice" => {
+            let mut twice = Vec::new();
+            for _ in 0..2 {
+                append_answer(&mut twice, &Answer::Parsed(Box::default())).unwrap();
+            }
+            answer_with(&twice, arguments)
+        }
         "parent" => deaths::parent_of_a_busy_child(arguments),
         other => panic!("no behaviour {other:?}"),
     })
@@ -114,9 +121,10 @@ fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> E
     let mut stream = UnixStream::connect(arguments.next().unwrap()).unwrap();
     let jail = JailReport { landlock: Wall::Whole, seccomp: Wall::Whole };
     send_hello(&mut stream, &Hello::new(jail)).unwrap();
-    while let Ok(batch) = read_batch(&mut stream) {
+    while let Ok(batch) = Batch::read(&mut stream) {
+        let pages = batch.pages(&mut stream).unwrap();
         let mut outbox = bytes.to_vec();
-        if batch.pages[0].url.host_str() != "a.org" {
+        if pages[0].url.host_str() != "a.org" {
             outbox.clear();
             append_answer(&mut outbox, &Answer::Parsed(Box::default())).unwrap();
         }

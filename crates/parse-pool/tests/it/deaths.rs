@@ -70,6 +70,13 @@ pub(crate) fn malformed_answers() {
     assert!(why.contains("unknown kind of frame"), "{why}");
 }
 
+/// The next page would get an answer to this one, so that the child is not lent again.
+pub(crate) fn more_answers_than_pages() {
+    let test = Plan { behaviour: &["answers-twice"], ..Plan::default() }.start();
+    test.parsed("/");
+    assert!(test.pool.resting_pids().is_empty());
+}
+
 pub(crate) fn announced_but_too_large() {
     let test = Plan { behaviour: &["answers-too-much"], ..Plan::default() }.start();
     let why = test.failed("/");

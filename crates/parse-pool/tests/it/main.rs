@@ -40,9 +40,9 @@ fn main() -> ExitCode {
             a_page_too_large_to_send, an_answer_too_large_to_send;
         deaths: a_page_that_always_kills, a_panic_costs_no_child, a_crash_is_tried_again,
             a_kill_in_the_middle_of_a_page, a_kill_between_pages, kills_without_end,
-            malformed_answers, announced_but_too_large, malformed_greeting, children_that_never_start,
-            children_that_die_of_everything, neighbours_are_not_blamed, other_pages_go_on,
-            children_end_with_the_pool, children_end_with_the_parent;
+            malformed_answers, more_answers_than_pages, announced_but_too_large, malformed_greeting,
+            children_that_never_start, children_that_die_of_everything, neighbours_are_not_blamed,
+            other_pages_go_on, children_end_with_the_pool, children_end_with_the_parent;
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
