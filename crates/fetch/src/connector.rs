@@ -55,7 +55,7 @@ impl Connector {
         deadline: Instant,
     ) -> Result<Connection, Failure> {
         let (stream, address) = self.connect(url, addresses, road, deadline).await?;
-        if url.as_url().scheme() != "https" {
+        if !url.is_secure() {
             return self.http1(Wire::clear(stream), address).await;
         }
         let stream = self.secure(stream, url, profile, deadline).await?;

@@ -13,7 +13,6 @@ use hyper::body::Incoming;
 use telusur_model::{Clock, FetchOutcome, Moment, PageUrl, RawPage, Reason};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep_until};
-use url::Position;
 
 use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
@@ -69,13 +68,12 @@ impl Exchange<'_> {
     }
 
     fn request(&self, connection: &Connection) -> Result<Request<Empty<Bytes>>, Failure> {
-        let url = self.url.as_url();
         let proxy = self.profile.proxy.as_ref().filter(|proxy| proxy.reads(self.url));
         // HTTP/2 and proxies are told the whole address; there is no fragment and no password in it.
         let target = if connection.is_http2() || proxy.is_some() {
-            &url[..Position::AfterQuery]
+            self.url.as_str()
         } else {
-            &url[Position::BeforePath..Position::AfterQuery]
+            self.url.target()
         };
         let bad_url = |error: http::Error| Failure::never(Reason::BadUrl, error.to_string());
         let target = Uri::try_from(target).map_err(|error| bad_url(error.into()))?;
@@ -83,7 +81,7 @@ impl Exchange<'_> {
         *request.uri_mut() = target;
         let headers = request.headers_mut();
         if !connection.is_http2() {
-            let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])
+            let host = HeaderValue::from_str(self.url.authority())
                 .map_err(|error| bad_url(error.into()))?;
             headers.insert(HOST, host);
         }

@@ -30,7 +30,7 @@ pub(crate) struct PoolKey {
 impl PoolKey {
     pub(crate) fn new(url: &PageUrl, profile: &FetchProfile, address: CheckedAddress) -> Self {
         Self {
-            is_secure: url.as_url().scheme() == "https",
+            is_secure: url.is_secure(),
             host: url.host(),
             address,
             is_verified: profile.is_verified(url),

@@ -213,7 +213,7 @@ fn one_host(host: &Host) -> Result<Host, ProfileError> {
     let text = host.as_str();
     let refused = || ProfileError::InsecureHost(text.to_owned());
     let url = PageUrl::parse(&format!("https://{text}/")).map_err(|_| refused())?;
-    let has_port = url.as_url().port().is_some() || text.ends_with(":443");
+    let has_port = url.authority() != url.host_str() || text.ends_with(":443");
     if has_port || url.path() != "/" || text.contains(['*', '/', '\\', '@', '#', '?']) {
         return Err(refused());
     }

@@ -81,7 +81,7 @@ impl Proxy {
 
     /// Whether the proxy itself reads the request for this URL, instead of a tunnel's other end.
     pub(crate) fn reads(&self, url: &PageUrl) -> bool {
-        self.kind == ProxyKind::Http && url.as_url().scheme() == "http"
+        self.kind == ProxyKind::Http && !url.is_secure()
     }
 
     /// The `Proxy-Authorization` header.

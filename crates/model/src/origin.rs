@@ -16,7 +16,7 @@ pub struct Door {
 impl Door {
     /// The door that a URL goes through.
     pub fn of(url: &PageUrl) -> Self {
-        Self { is_secure: url.as_url().scheme() == "https", port: url.port() }
+        Self { is_secure: url.is_secure(), port: url.port() }
     }
 }
 

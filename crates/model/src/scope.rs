@@ -221,7 +221,7 @@ impl Scope {
 
     /// The link with its query treated as the user asked.
     pub fn treat_query(&self, link: PageUrl) -> PageUrl {
-        let Some(query) = link.as_url().query() else { return link };
+        let Some(query) = link.query() else { return link };
         let kept: Vec<&str> = match &self.query_params {
             QueryParams::Keep => return link,
             QueryParams::DropAll => Vec::new(),
@@ -233,9 +233,12 @@ impl Scope {
                 })
                 .collect(),
         };
-        let mut url = link.as_url().clone();
-        url.set_query(if kept.is_empty() { None } else { Some(kept.join("&")) }.as_deref());
-        PageUrl::parse(url.as_str()).unwrap_or(link)
+        let without = &link.as_str()[..link.as_str().len() - "?".len() - query.len()];
+        let text = match kept[..] {
+            [] => without.to_owned(),
+            _ => format!("{without}?{}", kept.join("&")),
+        };
+        PageUrl::parse(&text).unwrap_or(link)
     }
 }
 

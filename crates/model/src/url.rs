@@ -1,10 +1,13 @@
 //! [`PageUrl`]: an address that Telusur could ask for. Parsed once, at the edge.
 
+mod plain;
+
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use url::Url;
+use url::{Position, Url};
 
 use crate::{Host, Site};
 
@@ -17,7 +20,30 @@ pub const URL_BYTES_MAX: usize = 4096;
 /// It is the URL *as found*: this is what is requested. Whether two of them are the same page is
 /// decided by their [`UrlKey`](crate::UrlKey).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PageUrl(Url);
+pub struct PageUrl {
+    text: Box<str>,
+    places: Places,
+}
+
+/// Where the parts of a URL begin and end, in bytes. The host begins behind the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Places {
+    host_end: u16,
+    path_start: u16,
+    /// The place of the question mark, or the end.
+    query_start: u16,
+}
+
+impl Places {
+    /// `None` for places beyond any URL that is followed.
+    fn new(host_end: usize, path_start: usize, query_start: usize) -> Option<Self> {
+        Some(Self {
+            host_end: host_end.try_into().ok()?,
+            path_start: path_start.try_into().ok()?,
+            query_start: query_start.try_into().ok()?,
+        })
+    }
+}
 
 /// Why a text is not a [`PageUrl`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,13 +63,57 @@ impl PageUrl {
     /// Reads an absolute URL.
     pub fn parse(text: &str) -> Result<Self, UrlError> {
         check_length(text.len())?;
-        Self::from_url(Url::parse(text).map_err(bad)?)
+        match plain::places(text) {
+            Some(places) => Ok(Self { text: text.into(), places }),
+            None => Self::from_url(Url::parse(text).map_err(bad)?),
+        }
     }
 
     /// Resolves a link that was found on this page.
     pub fn join(&self, href: &str) -> Result<Self, UrlError> {
         check_length(href.len())?;
-        Self::from_url(self.0.join(&with_two_slashes(href)).map_err(bad)?)
+        if let Some(places) = plain::places(href) {
+            return Ok(Self { text: href.into(), places });
+        }
+        if let Some(joined) = self.join_plain(href) {
+            return Ok(joined);
+        }
+        let base = Url::parse(&self.text).map_err(bad)?;
+        Self::from_url(base.join(&with_two_slashes(href)).map_err(bad)?)
+    }
+
+    /// Resolves a link to this host in which nothing is left to normalise but `../` in front; `None`
+    /// if it is another one.
+    fn join_plain(&self, href: &str) -> Option<Self> {
+        let mut kept = usize::from(self.places.path_start);
+        let mut rest = href;
+        if href.starts_with('?') {
+            kept = usize::from(self.places.query_start);
+        } else if !href.starts_with('/') {
+            let name = &href[..href.find(['/', '?']).unwrap_or(href.len())];
+            if name.is_empty() || name.contains(':') {
+                return None;
+            }
+            let mut directory = directory(self.path());
+            loop {
+                if let Some(above) = rest.strip_prefix("../") {
+                    (directory, rest) = (parent(directory), above);
+                } else if let Some(here) = rest.strip_prefix("./") {
+                    rest = here;
+                } else {
+                    break;
+                }
+            }
+            kept += directory.len();
+        } else if href.starts_with("//") {
+            return None;
+        }
+        let query_start = kept + plain::path_bytes(rest)?;
+        let text = [&self.text[..kept], rest].concat();
+        check_length(text.len()).ok()?;
+        let Places { host_end, path_start, .. } = self.places;
+        let places = Places::new(host_end.into(), path_start.into(), query_start)?;
+        Some(Self { text: text.into(), places })
     }
 
     fn from_url(mut url: Url) -> Result<Self, UrlError> {
@@ -59,17 +129,38 @@ impl PageUrl {
             let _ = url.set_password(None);
         }
         check_length(url.as_str().len())?;
-        Ok(Self(url))
+        let end = |position| url[..position].len();
+        let places = Places::new(
+            end(Position::AfterHost),
+            end(Position::BeforePath),
+            end(Position::AfterPath),
+        );
+        let places = places.ok_or(UrlError::TooLong(url.as_str().len()))?;
+        Ok(Self { text: String::from(url).into(), places })
     }
 
     /// The whole address as text.
     pub fn as_str(&self) -> &str {
-        self.0.as_str()
+        &self.text
     }
 
-    /// The parsed form, for the code that opens connections.
-    pub fn as_url(&self) -> &Url {
-        &self.0
+    /// Whether it is https.
+    pub fn is_secure(&self) -> bool {
+        self.text.starts_with("https:")
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        if self.is_secure() { "https" } else { "http" }
+    }
+
+    fn host_start(&self) -> usize {
+        self.scheme().len() + "://".len()
+    }
+
+    /// Host and port, as they stand in the URL and in the field `Host` of a request.
+    pub fn authority(&self) -> &str {
+        &self.text[self.host_start()..usize::from(self.places.path_start)]
     }
 
     /// The host: the unit of politeness.
@@ -79,12 +170,14 @@ impl PageUrl {
 
     /// The host's name or address as it stands in the URL (IPv6 in brackets).
     pub fn host_str(&self) -> &str {
-        self.0.host_str().expect("http and https URLs always have a host")
+        &self.text[self.host_start()..usize::from(self.places.host_end)]
     }
 
     /// The port that a request goes to.
     pub fn port(&self) -> u16 {
-        self.0.port_or_known_default().expect("http and https have default ports")
+        let stands_there = &self.authority()[self.host_str().len()..];
+        let default = if self.is_secure() { 443 } else { 80 };
+        stands_there.strip_prefix(':').and_then(|port| port.parse().ok()).unwrap_or(default)
     }
 
     /// The site: the unit of fairness.
@@ -95,12 +188,35 @@ impl PageUrl {
     /// Scheme, host and port, as `https://example.org` or `http://example.org:8080`: the unit of
     /// robots.txt.
     pub fn origin(&self) -> String {
-        self.0.origin().ascii_serialization()
+        self.text[..usize::from(self.places.path_start)].to_owned()
     }
 
     /// The path, beginning with a slash.
     pub fn path(&self) -> &str {
-        self.0.path()
+        &self.text[usize::from(self.places.path_start)..usize::from(self.places.query_start)]
+    }
+
+    /// The query, without its question mark.
+    pub fn query(&self) -> Option<&str> {
+        self.text[usize::from(self.places.query_start)..].strip_prefix('?')
+    }
+
+    /// Path and query: what a request asks the host for.
+    pub fn target(&self) -> &str {
+        &self.text[usize::from(self.places.path_start)..]
+    }
+}
+
+/// A path up to its last slash.
+fn directory(path: &str) -> &str {
+    &path[..path.rfind('/').map_or(0, |slash| slash + 1)]
+}
+
+/// The directory that holds a directory; the root holds itself.
+fn parent(path: &str) -> &str {
+    match directory(path.strip_suffix('/').unwrap_or(path)) {
+        "" => path,
+        above => above,
     }
 }
 
@@ -144,13 +260,29 @@ impl Serialize for PageUrl {
 
 impl<'de> Deserialize<'de> for PageUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        Self::parse(&text).map_err(serde::de::Error::custom)
+        /// Reads the text where it lies, without a copy of its own.
+        struct Reader;
+
+        impl Visitor<'_> for Reader {
+            type Value = PageUrl;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a URL")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<PageUrl, E> {
+                PageUrl::parse(text).map_err(E::custom)
+            }
+        }
+
+        deserializer.deserialize_str(Reader)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -225,5 +357,112 @@ mod tests {
     fn endless_urls_are_refused() {
         let long = format!("http://a.org/{}", "x".repeat(URL_BYTES_MAX));
         assert_eq!(refused(&long), UrlError::TooLong(long.len()));
+    }
+
+    /// Reads a URL by the url crate alone.
+    fn read_slowly(text: &str) -> Result<PageUrl, UrlError> {
+        PageUrl::from_url(Url::parse(text).map_err(bad)?)
+    }
+
+    fn join_slowly(base: &PageUrl, href: &str) -> Result<PageUrl, UrlError> {
+        let base = Url::parse(base.as_str()).map_err(bad)?;
+        PageUrl::from_url(base.join(&with_two_slashes(href)).map_err(bad)?)
+    }
+
+    #[track_caller]
+    fn is_plain(text: &str, expect: bool) {
+        assert_eq!(plain::places(text).is_some(), expect, "{text}");
+        assert_eq!(PageUrl::parse(text), read_slowly(text), "{text}");
+    }
+
+    #[test]
+    fn usual_urls_are_plain() {
+        is_plain("http://a.org/", true);
+        is_plain("https://www.example.co.id/2024/05/a-page_1.html", true);
+        is_plain("http://127.0.0.1:8080/p/7?x=1&y=%20z", true);
+        is_plain("https://a.org/?q=a?b/./..", true);
+        is_plain("https://a.org:8443/a;b=1/(c)/~d/e.f./%41%2F", true);
+    }
+
+    #[test]
+    fn whatever_would_be_spelled_otherwise_is_not_plain() {
+        for text in [
+            "http://a.org",
+            "HTTP://a.org/",
+            "http://A.org/",
+            "http://a.org:80/",
+            "https://a.org:443/",
+            "http://a.org:/",
+            "http://a.org:080/",
+            "http://a.org:99999/",
+            "http://me@a.org/",
+            "http://a..org/",
+            "http://a.org./",
+            "http://xn--a/",
+            "http://xn--nxasmq6b/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http://127.0.0.01/",
+            "http://a.1/",
+            "http://[::1]/",
+            "http://a.org/./b",
+            "http://a.org/b/..",
+            "http://a.org/.well-known/x",
+            "http://a.org/b/%2E%2e/c",
+            "http://a.org/a b",
+            "http://a.org/\u{e9}",
+            "http://a.org/a\\b",
+            "http://a.org/?a'b",
+            "http://a.org/?a\"b",
+            "http://a.org/#x",
+            "http://a.org/\t",
+        ] {
+            is_plain(text, false);
+        }
+    }
+
+    #[test]
+    fn parts_are_where_they_stand() {
+        let url = PageUrl::parse("https://[::1]:8443/a/b?c=d").unwrap();
+        assert_eq!((url.scheme(), url.is_secure()), ("https", true));
+        assert_eq!((url.host_str(), url.port(), url.authority()), ("[::1]", 8443, "[::1]:8443"));
+        assert_eq!((url.path(), url.query(), url.target()), ("/a/b", Some("c=d"), "/a/b?c=d"));
+        assert_eq!(url.origin(), "https://[::1]:8443");
+        let url = PageUrl::parse("http://a.org?").unwrap();
+        assert_eq!((url.scheme(), url.port(), url.authority()), ("http", 80, "a.org"));
+        assert_eq!((url.path(), url.query(), url.target()), ("/", Some(""), "/?"));
+        assert_eq!(PageUrl::parse("http://a.org/").unwrap().query(), None);
+    }
+
+    /// Texts that are URLs, nearly URLs, and worse.
+    fn address() -> impl Strategy<Value = String> {
+        let scheme =
+            prop::sample::select(vec!["http://", "https://", "http:", "HTTP://", "//", ""]);
+        let host =
+            "([a-cx0-9.%A-]{0,9}|127\\.0\\.0\\.[0-9]{1,3}|xn--[a-z0-9]{1,6}|a\\.org)(:[0-9]{0,5})?";
+        let path = "(/[a-cA./%2eE \\\\'~?&=#@:;\\[\"\u{e9}-]{0,12})?";
+        (scheme, host, path).prop_map(|(scheme, host, path)| format!("{scheme}{host}{path}"))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        /// The short way is only a short way.
+        #[test]
+        fn plain_urls_are_read_as_the_standard_says(text in address(), base in address()) {
+            prop_assert_eq!(PageUrl::parse(&text), read_slowly(&text));
+            if let Ok(base) = PageUrl::parse(&base) {
+                prop_assert_eq!(base.join(&text), join_slowly(&base, &text));
+            }
+        }
+
+        #[test]
+        fn paths_are_joined_as_the_standard_says(
+            base in "/[a-c./]{0,8}[?a-c]{0,2}",
+            href in "((\\.\\./|\\./){0,3}|/)[a-cA./%2eE?&=:]{0,8}",
+        ) {
+            let base = PageUrl::parse(&format!("https://a.org:8443{base}")).unwrap();
+            prop_assert_eq!(base.join(&href), join_slowly(&base, &href));
+        }
     }
 }

@@ -131,24 +131,16 @@ const TRACKING_PREFIXES: &[&str] = &["utm_", "mtm_", "pk_", "piwik_", "matomo_"]
 /// at most three times as long as its input.
 pub fn normal_form(url: &PageUrl, drop_tracking: bool) -> Cow<'_, str> {
     let text = url.as_str();
-    let parts = url.as_url();
-    let path_start = text.len() - after_authority(text).len();
-    if is_plain(&text[path_start..]) && !(drop_tracking && text.contains(';')) {
+    let path_start = text.len() - url.target().len();
+    if is_plain(url.target()) && !(drop_tracking && text.contains(';')) {
         return Cow::Borrowed(text);
     }
     let mut form = String::with_capacity(text.len() + 16);
     form.push_str(&text[..path_start]);
-    let path = if drop_tracking { without_session(parts.path()) } else { parts.path() };
+    let path = if drop_tracking { without_session(url.path()) } else { url.path() };
     push_path(&mut form, path);
-    push_query(&mut form, parts.query().unwrap_or_default(), drop_tracking);
+    push_query(&mut form, url.query().unwrap_or_default(), drop_tracking);
     Cow::Owned(form)
-}
-
-/// Everything from the path on. WHATWG serialisation always has the slash after the authority.
-fn after_authority(text: &str) -> &str {
-    let authority = text.find("://").map_or(0, |at| at + 3);
-    let path = text[authority..].find('/').map_or(text.len(), |at| authority + at);
-    &text[path..]
 }
 
 /// True for a path without query in which nothing is left to normalise: the common case, decided

@@ -30,7 +30,6 @@ impl UrlShape {
     /// The shape of a URL, if it is one that can go on for ever.
     pub fn of(url: &PageUrl) -> Option<Self> {
         let mut names: Vec<&str> = url
-            .as_url()
             .query()
             .unwrap_or_default()
             .split('&')

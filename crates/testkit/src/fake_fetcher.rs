@@ -8,7 +8,6 @@ use std::time::Duration;
 use async_trait::async_trait;
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, ResolveFailure, Resolved, retry_after_ms};
 use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, RawPage, Reason, Retry};
-use url::Position;
 
 use crate::answer::{FakeAnswer, FakeRequest, Website};
 use crate::fake_web::{FakeWeb, LiveWeb};
@@ -38,8 +37,8 @@ impl FakeWebFetcher {
     }
 
     async fn ask(&self, url: &PageUrl, profile: &FetchProfile) -> FetchOutcome {
-        let host = url.as_url().authority();
-        let target = &url.as_url()[Position::BeforePath..Position::AfterQuery];
+        let host = url.authority();
+        let target = url.target();
         let Some(answer) = self.website.answer_to(FakeRequest { host, target }) else {
             let detail = no_such_host(host);
             return FetchOutcome::Failed { why: Reason::DnsError, detail, retry: Retry::Never };
@@ -60,7 +59,7 @@ impl FakeWebFetcher {
 impl Fetch for FakeWebFetcher {
     async fn fetch(&self, order: FetchOrder) -> Fetched {
         let started_at = self.clock.now();
-        let address = self.website.address_of(order.url.as_url().authority()).map(IpAddr::from);
+        let address = self.website.address_of(order.url.authority()).map(IpAddr::from);
         if let (Some(on_request), Some(_)) = (order.on_request, address) {
             // Whoever counts the delay may have gone; the visit goes on.
             let _ = on_request.send(started_at);
@@ -80,7 +79,7 @@ impl Fetch for FakeWebFetcher {
     }
 
     async fn resolve(&self, url: &PageUrl, _profile: &FetchProfile) -> Resolved {
-        let host = url.as_url().authority();
+        let host = url.authority();
         let address = self.website.address_of(host).ok_or_else(|| ResolveFailure {
             why: Reason::DnsError,
             detail: no_such_host(host),

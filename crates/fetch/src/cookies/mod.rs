@@ -145,7 +145,7 @@ impl Cookie {
     fn goes_to(&self, url: &PageUrl, is_own_host: bool, now: Timestamp) -> bool {
         let reach = &self.reach;
         (is_own_host || reach.includes_subdomains)
-            && reach.scheme.is_none_or(|scheme| scheme == url.as_url().scheme())
+            && reach.scheme.is_none_or(|scheme| scheme == url.scheme())
             && reach.port.is_none_or(|port| port == url.port())
             && path_matches(url.path(), &self.path)
             && !self.is_expired(now)

@@ -63,7 +63,7 @@ impl<'a> SetCookie<'a> {
     /// The cookie and the domain that it is for, if the sender of an answer to `url` may set it.
     pub(super) fn admit(&self, url: &PageUrl, now: Timestamp) -> Option<(String, Cookie)> {
         let host = url.host_str();
-        let is_over_tls = url.as_url().scheme() == "https";
+        let is_over_tls = url.is_secure();
         let domain = match &self.domain {
             Some(domain) if domain != host => Some(own_domain(domain, host)?),
             // For its own host only: a public suffix or an address has nobody below it to share with.

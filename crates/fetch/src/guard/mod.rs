@@ -86,7 +86,7 @@ impl AddressGuard {
             let (_, port) = entry.rsplit_once(':')?;
             let port = port.parse().ok()?;
             let url = PageUrl::parse(&format!("http://{entry}/")).ok()?;
-            let is_host_and_port = url.path() == "/" && url.as_url().query().is_none();
+            let is_host_and_port = url.path() == "/" && url.query().is_none();
             if !is_host_and_port || entry.contains(['/', '@', '#', '?']) {
                 return None;
             }

@@ -21,7 +21,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::PageUrl;
-use url::Position;
 
 pub use self::directives::directives;
 use self::groups::Groups;
@@ -98,7 +97,7 @@ impl Rules {
         if url.path() == "/robots.txt" {
             return Verdict { allowed: true, rule: None };
         }
-        let path = NormalPath::new(&url.as_url()[Position::BeforePath..]);
+        let path = NormalPath::new(url.target());
         let rule = self.rules.iter().find(|rule| rule.pattern.matches(&path));
         let allowed = rule.is_none_or(|rule| rule.access == Access::Allow);
         Verdict { allowed, rule }

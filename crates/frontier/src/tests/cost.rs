@@ -19,11 +19,7 @@ impl Web for Chains {
 
     fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
         let links = chain_link(visit, 1);
-        if links[0].as_url().path()[1..].parse::<u64>().unwrap() < self.pages {
-            links
-        } else {
-            Vec::new()
-        }
+        if links[0].path()[1..].parse::<u64>().unwrap() < self.pages { links } else { Vec::new() }
     }
 }
 

@@ -28,7 +28,7 @@ impl Web for Sites {
     }
 
     fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
-        let number: u64 = visit.url.as_url().path()[1..].parse().unwrap();
+        let number: u64 = visit.url.path()[1..].parse().unwrap();
         let links = self.manner(visit).links;
         (1..=links).map(|link| url(visit.url.host_str(), number * links + link)).collect()
     }

@@ -26,7 +26,7 @@ impl RandomWeb {
     }
 
     fn number(url: &PageUrl) -> u64 {
-        url.as_url().path()[1..].parse().unwrap()
+        url.path()[1..].parse().unwrap()
     }
 
     /// All that can be reached from page 0, if everything is asked for.

@@ -48,7 +48,7 @@ impl Web for ManyHosts {
 
     fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
         let links = chain_link(visit, 1);
-        let page: u64 = visit.url.as_url().path()[1..].parse().unwrap();
+        let page: u64 = visit.url.path()[1..].parse().unwrap();
         let is_over =
             number(visit.url.host_str()) >= self.endless_below && page + 1 >= self.pages_of_others;
         if is_over { Vec::new() } else { links }

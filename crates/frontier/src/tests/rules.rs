@@ -55,7 +55,7 @@ impl Web for Plain {
     }
 
     fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
-        let number: u64 = visit.url.as_url().path()[1..].parse().unwrap();
+        let number: u64 = visit.url.path()[1..].parse().unwrap();
         let links = (1..=self.links).map(|link| number * self.links + link);
         links
             .filter(|link| *link < self.pages)

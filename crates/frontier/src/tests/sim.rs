@@ -86,7 +86,7 @@ pub(super) fn failed(retry: Retry) -> FetchOutcome {
 
 /// Pages that never end: `/n` links to `/n+1`, after a start with some width.
 pub(super) fn chain_link(visit: &Visit, step: u64) -> Vec<PageUrl> {
-    let number: u64 = visit.url.as_url().path()[1..].parse().unwrap();
+    let number: u64 = visit.url.path()[1..].parse().unwrap();
     vec![visit.url.join(&format!("/{}", number + step)).unwrap()]
 }
 

@@ -4,7 +4,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use url::Position;
 
 use crate::{Host, PageUrl, UrlError};
 
@@ -134,7 +133,7 @@ impl Template {
         let Some(id_first) = bytes.clone().position(|(zero, one)| zero != one) else {
             return Err(error(place.first, TemplateFault::NotSent));
         };
-        let path_first = zeros.as_url()[..Position::BeforePath].len();
+        let path_first = zeros.as_str().len() - zeros.target().len();
         let id_end = id_first + digits_max;
         let differing = bytes.filter(|(zero, one)| zero != one).count();
         if id_first < path_first

@@ -168,7 +168,7 @@ fn near_misses_are_missing() {
 async fn the_served_site_is_the_site_in_memory() {
     let served = serve_demo(None).await.unwrap();
     let site = DemoSite::new(served.origin());
-    let authority = served.home().as_url().authority().to_owned();
+    let authority = served.home().authority().to_owned();
     let mut client = Client::connect(&authority).await;
     for DemoPage { path, .. } in pages() {
         let reply = client.get(&authority, &path).await.unwrap();

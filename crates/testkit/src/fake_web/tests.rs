@@ -24,7 +24,7 @@ fn crawl(web: &FakeWeb, seeds: Vec<PageUrl>) -> HashMap<PageUrl, FakeAnswer> {
         if answers.contains_key(&url) {
             continue;
         }
-        let request = FakeRequest { host: url.as_url().authority(), target: url.path() };
+        let request = FakeRequest { host: url.authority(), target: url.path() };
         let mut answer = live.answer_to(request).unwrap();
         if answer.status == 500 || answer.reset {
             answer = live.answer_to(request).unwrap();
