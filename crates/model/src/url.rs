@@ -43,7 +43,7 @@ impl PageUrl {
     /// Resolves a link that was found on this page.
     pub fn join(&self, href: &str) -> Result<Self, UrlError> {
         check_length(href.len())?;
-        Self::from_url(self.0.join(&with_two_slashes(href)).map_err(bad)?)
+        Self::from_url(join(&self.0, href).map_err(bad)?)
     }
 
     fn from_url(mut url: Url) -> Result<Self, UrlError> {
@@ -101,6 +101,14 @@ impl PageUrl {
     /// The path, beginning with a slash.
     pub fn path(&self) -> &str {
         self.0.path()
+    }
+}
+
+/// Resolves a link against a base of any scheme, as the URL standard says.
+pub fn join(base: &Url, href: &str) -> Result<Url, url::ParseError> {
+    match base.scheme() {
+        "http" | "https" => base.join(&with_two_slashes(href)),
+        _ => base.join(href),
     }
 }
 
