@@ -196,6 +196,9 @@ impl Summary<'_> {
         if !self.progress.stats.changes.is_empty() {
             steps.push(("Changed", format!("telusur show {crawl} --changes")));
         }
+        if self.progress.stats.ok > 0 {
+            steps.push(("Search", "telusur search WORDS, or in the browser: telusur serve".into()));
+        }
         if self.progress.stats.pages > 0 {
             steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
         }
@@ -263,6 +266,7 @@ mod tests {
     Skipped   out_of_scope 310
     Machine   CPU 3.2s, peak memory 41 MB
     Errors    telusur show crawl_7 --errors
+    Search    telusur search WORDS, or in the browser: telusur serve
     Export    telusur export crawl_7 -o crawl_7.jsonl
 "
         );
