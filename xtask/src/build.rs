@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 /// Builds the program as users get it, and says where it is.
 pub(crate) fn release_program() -> anyhow::Result<PathBuf> {
-    if let Some(built) = std::env::var_os("TELUSUR_PROGRAM") {
+    if let Some(built) = std::env::var_os("XTASK_PROGRAM") {
         return std::path::absolute(built).context("find the program");
     }
     let built = Command::new(env!("CARGO"))

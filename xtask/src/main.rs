@@ -2,8 +2,11 @@
 
 mod build;
 mod guard;
+mod load_client;
 mod manners;
 mod misbehave;
+mod process;
+mod serve_load;
 mod torture;
 
 use std::process::ExitCode;
@@ -15,7 +18,9 @@ const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
-  cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate";
+  cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
+  cargo xtask serve-load [SECONDS]     search, watch, stall and flood the service: it stays quick and small
+                                       (0 SECONDS: only the flood)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +57,9 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;
+        }
+        ["serve-load", numbers @ ..] if numbers.len() <= 1 => {
+            serve_load::serve_load(number(numbers, 0, 15)?)?;
         }
         _ => return Ok(false),
     }

@@ -2,7 +2,7 @@
 //! Two crawls of the same web for the same time, one of them with misbehaving hosts.
 
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -10,6 +10,7 @@ use telusur_testkit::fake_web::{DelayRange, PageCounts};
 use telusur_testkit::{Crowd, FakeWebSpec};
 
 use crate::build::{Scratch, release_program};
+use crate::process::{Held, look};
 
 const HOSTS: usize = 1_000;
 const HOSTS_BAD: usize = 300;
@@ -19,9 +20,6 @@ const KEPT_MIN: f64 = 0.8;
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 /// The first requests to a thousand hosts, for their rules and sitemaps, come in waves.
 const WARM_UP_S: u64 = 20;
-/// How the kernel counts time in `/proc`.
-const TICKS_PER_SECOND: f64 = 100.0;
-
 /// What limits a crawl while nobody misbehaves.
 struct Load {
     name: &'static str,
@@ -81,6 +79,14 @@ struct Measured {
     cpu_seconds: f64,
 }
 
+impl Measured {
+    fn add(&mut self, held: Held) {
+        self.cpu_seconds = held.cpu_seconds;
+        self.memory_mb_max = self.memory_mb_max.max(held.memory_mb);
+        self.files_max = self.files_max.max(held.files);
+    }
+}
+
 async fn run(
     program: &Path,
     scratch: &Path,
@@ -116,7 +122,7 @@ async fn run(
     let mut asked_at_start = 0;
     for second in 1..=WARM_UP_S + seconds {
         tokio::time::sleep(LOOK_PAUSE).await;
-        look(&child, &mut measured);
+        measured.add(look(child.id()));
         if second == WARM_UP_S {
             asked_at_start = crowd.pages_asked(HOSTS_BAD..HOSTS);
         }
@@ -132,21 +138,4 @@ async fn run(
     child.kill().context("end the program")?;
     child.wait().context("end the program")?;
     Ok(measured)
-}
-
-/// What the program holds now, as the kernel tells.
-fn look(child: &Child, measured: &mut Measured) {
-    let process = Path::new("/proc").join(child.id().to_string());
-    let status = std::fs::read_to_string(process.join("status")).unwrap_or_default();
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let resident_kb: u64 =
-        resident.and_then(|text| text.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0);
-    let files = std::fs::read_dir(process.join("fd")).map_or(0, Iterator::count);
-    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // User and system time are the 12th and 13th field behind the name, which ends with a bracket.
-    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: f64 = fields.split_whitespace().skip(11).take(2).flat_map(str::parse::<f64>).sum();
-    measured.cpu_seconds = ticks / TICKS_PER_SECOND;
-    measured.memory_mb_max = measured.memory_mb_max.max(resident_kb / 1000);
-    measured.files_max = measured.files_max.max(files);
 }

@@ -1,6 +1,8 @@
 //! Owns the frontier: turns its decisions into work for the stages, and what the stages report into
 //! events for it. The only place where crawls begin, change and end.
 
+mod lives;
+
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -8,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use telusur_frontier::{AskedEarlier, CrawlStart, Frontier, HostStart, IdEnd, Next};
+use telusur_frontier::{Frontier, IdEnd, Next};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
@@ -16,13 +18,14 @@ use telusur_model::{
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::lives::EndingCrawl;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
-use crate::id_visits::{Hop, open_walks};
+use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
 use crate::parse_stage::ParseWork;
 use crate::progress::{RateMeter, WalksShown, picture};
@@ -39,12 +42,6 @@ const INDEX_LAG_MAX: u64 = 400;
 const TICK: Duration = Duration::from_millis(100);
 /// How often running time and learned delays are written down.
 const ACCOUNT_MS: u64 = 1000;
-/// Longest that an ending crawl waits for its visits under way; later ones stay queued.
-const DRAIN_MS_MAX: u64 = 8_000;
-/// Longest that a crawl waits for its very first answer when nobody answers at all.
-const CUT_OFF_MS_MIN: u64 = 30_000;
-/// The same for a crawl that had answers: routers restart, cables are put back.
-const CUT_OFF_MS_MAX: u64 = 3_600_000;
 /// Ids in a row that may not be asked, after which a linear crawl waits for the user: a range of a
 /// billion ids is refused one by one, without a request that would slow it down.
 const IDS_REFUSED_MAX: u32 = 10_000;
@@ -161,14 +158,6 @@ pub(crate) struct Running {
     ids_refused: u32,
     /// What was last shown of its walks.
     walks: WalksShown,
-}
-
-struct EndingCrawl {
-    goal: Goal,
-    deadline: Moment,
-    /// The state that was sent to the writer.
-    written: Option<CrawlState>,
-    replies: Vec<Reply>,
 }
 
 impl CrawlTask {
@@ -379,162 +368,6 @@ impl CrawlTask {
         (queued.visit, due)
     }
 
-    fn command(&mut self, command: Command) {
-        match command {
-            Command::Run { record, hosts, runs, reply } => {
-                let _ = reply.send(self.begin(*record, hosts, runs));
-            }
-            Command::End { crawl, goal, reply } => self.end(crawl, goal, Some(reply)),
-            Command::Resume { crawl, reply } => {
-                let _ = reply.send(self.resume(crawl));
-            }
-            Command::Change { crawl, change, reply } => {
-                let _ = reply.send(self.change(crawl, *change));
-            }
-            Command::Again { crawl, visits, reply } => {
-                let _ = reply.send(self.again(crawl, visits));
-            }
-            Command::Shutdown => {
-                self.is_shutting_down = true;
-                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
-                for crawl in running {
-                    self.end(crawl, Goal::Keep, None);
-                }
-            }
-        }
-    }
-
-    fn begin(
-        &mut self,
-        record: CrawlRecord,
-        hosts: KnownHosts,
-        runs: Vec<Vec<KeptRun>>,
-    ) -> Result<(), RequestError> {
-        let crawl = record.crawl.no;
-        if self.is_shutting_down {
-            return Err(RequestError::Stopped);
-        }
-        if self.crawls.contains_key(&crawl) {
-            return Err(RequestError::WrongState(format!("{crawl} is running already")));
-        }
-        let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
-        let now = self.clock.now();
-        let delay_ms = context.crawl.politeness.delay_ms;
-        // A killed owner did not write down its last requests: wait as if they were made just now.
-        let was_closed = self.store.was_closed();
-        let quiet_until = if was_closed { now } else { now.plus_ms(delay_ms) };
-        let wall = self.clock.wall();
-        let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
-        for (row, delay_ms) in hosts.asked_lately {
-            let next_at = next_at(&row, delay_ms, was_closed, now, wall);
-            // A crawl that ignores robots.txt has a delay of its own.
-            let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);
-            self.frontier.asked_earlier(&row.host, AskedEarlier { next_at, delay_ms });
-        }
-        let hosts = hosts
-            .own
-            .into_iter()
-            .map(|row| HostStart {
-                queued: row.queued,
-                pages: row.pages,
-                delay_ms: row.delay_ms,
-                next_at: next_at(&row, delay_ms, was_closed, now, wall),
-                host: row.host,
-            })
-            .collect();
-        self.frontier.start(CrawlStart {
-            crawl,
-            politeness: context.crawl.politeness.clone(),
-            pages_max: context.crawl.limits.pages_max,
-            pages_done: record.stats.pages,
-            hosts,
-            linear: open_walks(&context.crawl, runs, now),
-            quiet_until,
-        });
-        let running = Running {
-            context: Arc::new(context),
-            state: CrawlState::Running,
-            meter: RateMeter::new(now, record.stats.pages),
-            stats: record.stats,
-            accounted: now,
-            outstanding: 0,
-            changed_delays: HashSet::new(),
-            ending: None,
-            ids_refused: 0,
-            walks: WalksShown::default(),
-        };
-        self.crawls.insert(crawl, running);
-        self.show();
-        Ok(())
-    }
-
-    /// Lets a crawl's visits under way end, then writes its new state.
-    fn end(&mut self, crawl: CrawlNo, goal: Goal, reply: Option<Reply>) {
-        let Some(running) = self.crawls.get_mut(&crawl) else {
-            if let Some(reply) = reply {
-                let _ =
-                    reply.send(Err(RequestError::WrongState(format!("{crawl} is not running"))));
-            }
-            return;
-        };
-        self.frontier.pause(crawl);
-        let deadline = self.clock.now().plus_ms(DRAIN_MS_MAX);
-        let ending = running.ending.get_or_insert(EndingCrawl {
-            goal,
-            deadline,
-            written: None,
-            replies: Vec::new(),
-        });
-        // Whoever asks later and for more gets more: a stop ends a pause that has not happened yet.
-        if ending.written.is_none() && !matches!(ending.goal, Goal::Finish(_)) {
-            ending.goal = goal;
-        }
-        ending.replies.extend(reply);
-    }
-
-    fn resume(&mut self, crawl: CrawlNo) -> Result<(), RequestError> {
-        let running = self
-            .crawls
-            .get_mut(&crawl)
-            .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
-        match (&running.ending, running.state) {
-            (Some(ending), _) if !matches!(ending.goal, Goal::Pause(_)) => {
-                return Err(RequestError::WrongState(format!("{crawl} is ending")));
-            }
-            (None, CrawlState::Running) => return Ok(()),
-            _ => {}
-        }
-        running.ending = None;
-        running.state = CrawlState::Running;
-        running.accounted = self.clock.now();
-        self.frontier.resume(crawl);
-        self.backlog.push_back(CommitWork::State { crawl, state: CrawlState::Running });
-        self.show();
-        Ok(())
-    }
-
-    fn change(&mut self, crawl: CrawlNo, change: CrawlChange) -> Result<(), RequestError> {
-        let running = self
-            .crawls
-            .get_mut(&crawl)
-            .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
-        let changed = change.apply(running.context.crawl.clone());
-        let context = CrawlContext::new(changed, self.store.key_seed())?;
-        let context = context.with_experience_of(&running.context);
-        self.store.change(&context.crawl)?;
-        self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
-        self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
-        running.context = Arc::new(context);
-        Ok(())
-    }
-
-    fn again(&mut self, crawl: CrawlNo, visits: Vec<Visit>) -> Result<(), RequestError> {
-        if !self.crawls.contains_key(&crawl) {
-            return Err(RequestError::WrongState(format!("{crawl} is not running here")));
-        }
-        self.write(CommitWork::Again(visits)).map_err(|_| RequestError::Stopped)
-    }
-
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
         self.call_witness(now);
@@ -613,74 +446,6 @@ impl CrawlTask {
         }
     }
 
-    /// Whether a crawl waits for a network in vain. One that had answers waits longer: it goes on
-    /// by itself when the network is back.
-    fn is_cut_off(&self, crawl: CrawlNo, now: Moment) -> bool {
-        let Some(since) = self.frontier.suspects_network_since() else { return false };
-        let Some(running) = self.crawls.get(&crawl) else { return false };
-        let is_new = running.stats.statuses.is_empty();
-        let patience_ms = if is_new { CUT_OFF_MS_MIN } else { CUT_OFF_MS_MAX };
-        let is_running = running.ending.is_none() && running.state == CrawlState::Running;
-        is_running && now.ms_since(since) >= patience_ms
-    }
-
-    fn limit_reached(&self, crawl: CrawlNo, now: Moment) -> Option<FinishReason> {
-        let running = self.crawls.get(&crawl)?;
-        if running.ending.is_some() || running.state != CrawlState::Running {
-            return None;
-        }
-        let limits = &running.context.crawl.limits;
-        let active_ms = running.stats.active_ms + now.ms_since(running.accounted);
-        let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
-        if reached(limits.duration_ms_max, active_ms) {
-            Some(FinishReason::MaxDuration)
-        } else if reached(limits.bytes_max, running.stats.wire_bytes) {
-            Some(FinishReason::MaxBytes)
-        } else if reached(limits.errors_max, running.stats.errors()) {
-            Some(FinishReason::MaxErrors)
-        } else {
-            None
-        }
-    }
-
-    /// Writes the new state of a crawl whose visits under way have ended, or had their time.
-    fn finish_ending(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
-        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
-        let Some(ending) = &mut running.ending else { return Ok(()) };
-        if ending.written.is_some() || (running.outstanding > 0 && now < ending.deadline) {
-            return Ok(());
-        }
-        let state = match ending.goal {
-            Goal::Finish(why) => CrawlState::Finished { why: final_reason(why, &running.stats) },
-            Goal::Pause(why) => CrawlState::Paused { why },
-            Goal::Keep => running.state,
-        };
-        ending.written = Some(state);
-        self.account(crawl, now, 0)?;
-        self.write(CommitWork::State { crawl, state })
-    }
-
-    fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {
-        let Some(running) = self.crawls.get_mut(&crawl) else { return };
-        running.state = state;
-        // An older state may still be on its way when the next ending begins: a crawl that is resumed
-        // and stopped at once is running first, and then over.
-        let Some(ending) = running.ending.take_if(|ending| ending.written == Some(state)) else {
-            return;
-        };
-        for reply in ending.replies {
-            let _ = reply.send(Ok(()));
-        }
-        self.show();
-        // A crawl that the user paused stays here and can be resumed from another terminal.
-        let stays = ending.goal == Goal::Pause(PauseReason::Asked);
-        if !stays || self.is_shutting_down {
-            self.crawls.remove(&crawl);
-            self.frontier.remove(crawl);
-            self.errands.forget(crawl);
-        }
-    }
-
     /// The delay of a host has changed: written down with the next account.
     pub(crate) fn note_delay(&mut self, crawl: CrawlNo, host: Host) {
         if let Some(running) = self.crawls.get_mut(&crawl) {
@@ -747,22 +512,4 @@ fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Opti
     }
     let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
     if obeys && visit.purpose != Purpose::Robots { errands.judge(visit) } else { None }
-}
-
-/// When a host may be asked again, by what its row says about the last time.
-fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Timestamp) -> Moment {
-    let delay_ms = row.delay_ms.unwrap_or(delay_ms);
-    if !was_closed {
-        return now.plus_ms(delay_ms);
-    }
-    let Some(last) = row.last_request_at else { return now };
-    let since_ms = wall.0.saturating_sub(last.0);
-    now.plus_ms(delay_ms.saturating_sub(since_ms))
-}
-
-/// A crawl that is drained without one good page never really started.
-/// Ids that do not exist are an answer, too.
-fn final_reason(why: FinishReason, stats: &CrawlStats) -> FinishReason {
-    let is_in_vain = stats.ok == 0 && stats.ids.missing == 0;
-    if why == FinishReason::Drained && is_in_vain { FinishReason::NoStart } else { why }
 }

@@ -52,7 +52,7 @@ pub use crate::scope::{
     matches_topic,
 };
 pub use crate::time::{Clock, Moment, Timestamp, days_from_civil};
-pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError};
+pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError, join};
 pub use crate::url_key::{UrlKey, UrlKeyer, normal_form};
 pub use crate::url_shape::UrlShape;
 pub use crate::visit::{Discovery, Lane, Purpose, QueuePlace, Via, Visit};

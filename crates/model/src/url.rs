@@ -79,7 +79,7 @@ impl PageUrl {
             return Ok(joined);
         }
         let base = Url::parse(&self.text).map_err(bad)?;
-        Self::from_url(base.join(&with_two_slashes(href)).map_err(bad)?)
+        Self::from_url(join(&base, href).map_err(bad)?)
     }
 
     /// Resolves a link to this host in which nothing is left to normalise but `../` in front; `None`
@@ -217,6 +217,14 @@ fn parent(path: &str) -> &str {
     match directory(path.strip_suffix('/').unwrap_or(path)) {
         "" => path,
         above => above,
+    }
+}
+
+/// Resolves a link against a base of any scheme, as the URL standard says.
+pub fn join(base: &Url, href: &str) -> Result<Url, url::ParseError> {
+    match base.scheme() {
+        "http" | "https" => base.join(&with_two_slashes(href)),
+        _ => base.join(href),
     }
 }
 
@@ -366,7 +374,7 @@ mod tests {
 
     fn join_slowly(base: &PageUrl, href: &str) -> Result<PageUrl, UrlError> {
         let base = Url::parse(base.as_str()).map_err(bad)?;
-        PageUrl::from_url(base.join(&with_two_slashes(href)).map_err(bad)?)
+        PageUrl::from_url(join(&base, href).map_err(bad)?)
     }
 
     #[track_caller]

@@ -13,7 +13,11 @@
   if (!place || !window.uPlot) {
     return;
   }
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  /** A colour of the sheet as it is now; asked for at every drawing, for the evening may come in between. */
+  const colour = (name) => () => {
+    place.style.color = `var(${name})`;
+    return getComputedStyle(place).color;
+  };
   const axis = () => ({
     stroke: colour("--quiet"),
     grid: { stroke: colour("--line"), width: 1 },

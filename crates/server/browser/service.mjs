@@ -1,5 +1,5 @@
-// A service to look at: the demo, crawled into a directory of its own, and a slow site on loopback that
-// tries to get into the pages of whoever crawls it.
+// Services to look at: the program over a directory of its own, and a site on loopback that tries to get
+// into the pages of whoever crawls it.
 import { spawn, execFile } from "node:child_process";
 import { createServer } from "node:http";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -7,31 +7,68 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-const PLANTED = "<script>window.planted=1</script><img src=x onerror=window.planted=1>";
+/** What must never run, and an address that must never be asked. */
+export const PLANTED =
+  "<script>window.planted=1</script><img src=x onerror=window.planted=1><img src=http://planted.test/pixel.png>";
+/** Pages of the site that come at once; the others take a moment each, so that a crawl of it goes on and on. */
+const PAGES_AT_ONCE = 40;
+const PAGE_MS = 300;
 
-/** Every page links to two more, and answers after a moment. */
+/** One page with every kind of content, each of them hostile. */
+function plantedPage(number) {
+  const text = PLANTED.replaceAll("<", "&lt;");
+  const links = [2 * number + 1, 2 * number + 2].map(
+    (next) => `<a href="/${next}?q=${encodeURIComponent(PLANTED)}">${text}</a>`,
+  );
+  return `<!doctype html><html lang="en"><title>${text} ${number}</title>
+    <meta name="description" content="${text}"><link rel="stylesheet" href="http://planted.test/a.css">
+    <style>h1 { color: red; } /* ${text} */</style>
+    <h1>Planted page ${number}</h1><p>zebra ${text} zebra crossing</p>${PLANTED}
+    <table><caption>${text}</caption><tr><th>${text}</th><th>Second</th></tr><tr><td>${text}</td><td>4</td></tr></table>
+    <ul><li>${text}<ul><li>below ${text}</li></ul></li></ul>
+    <img src="/picture.png" alt="${text}" width="10" height="10">
+    <form action="/send"><input name="a" value="${text}"><select name="b"><option>${text}</option></select></form>
+    ${links.join(" ")}`;
+}
+
+/** Every page links to two more. */
 export async function hostileSite() {
-  const escaped = PLANTED.replaceAll("<", "&lt;");
   const site = createServer((request, response) => {
     const number = Number(request.url.slice(1).split("?")[0]) || 0;
-    const links = [2 * number + 1, 2 * number + 2].map(
-      (next) => `<a href="/${next}?q=${encodeURIComponent(PLANTED)}">${escaped}</a>`,
-    );
-    const page = `<!doctype html><title>${escaped} ${number}</title>
-      <h1>Planted page ${number}</h1><p>zebra ${escaped} zebra crossing</p>${PLANTED}${links.join(" ")}`;
     const isMissing = request.url === "/robots.txt" || request.url.startsWith("/sitemap");
-    setTimeout(() => {
-      response.writeHead(isMissing ? 404 : 200, { "content-type": "text/html; charset=utf-8" });
-      response.end(isMissing ? "" : page);
-    }, 40);
+    const answer = () => {
+      response.writeHead(isMissing ? 404 : 200, { "content-type": "text/html; charset=utf-8", "x-planted": PLANTED });
+      response.end(isMissing ? "" : plantedPage(number));
+    };
+    setTimeout(answer, number < PAGES_AT_ONCE ? 0 : PAGE_MS);
   });
   await new Promise((done) => site.listen(0, "127.0.0.1", done));
   return site;
 }
 
+/** Asks until the answer is as wanted. */
+export async function until(ask, isWanted) {
+  for (;;) {
+    const answer = await ask();
+    if (isWanted(answer)) {
+      return answer;
+    }
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
 /** The program over a directory of its own. */
 export class Service {
-  static async start(program, siteAddress) {
+  /** A service that knows nothing yet. */
+  static async empty(program, siteAddress) {
+    const dir = await mkdtemp(join(tmpdir(), "telusur-browser-"));
+    const service = Object.assign(new Service(), { program, siteAddress, dir, port: 0 });
+    await service.open();
+    return service;
+  }
+
+  /** A service over what the demo crawled. */
+  static async ofDemo(program, siteAddress) {
     const dir = await mkdtemp(join(tmpdir(), "telusur-browser-"));
     const service = Object.assign(new Service(), { program, siteAddress, dir, port: 0 });
     await promisify(execFile)(program, ["-D", dir, "--no-config", "demo"]);

@@ -1,7 +1,8 @@
 //! [`app`]: all routes behind all layers.
 
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::handler::Handler;
+use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
@@ -13,13 +14,15 @@ use crate::{api, ui};
 
 /// The service as something that answers requests.
 pub fn app(service: Service) -> Router {
-    let mut routes: Router<Service> = api::routes(&service).into();
-    if service.settings().has_ui {
-        routes = routes.merge(ui::routes(&service));
-    }
+    let routes: Router<Service> = api::routes(&service).into();
+    let routes = match service.settings().has_ui {
+        true => routes
+            .merge(ui::routes(&service))
+            .fallback(no_such_route.layer(from_fn(ui::as_page_for_people)))
+            .method_not_allowed_fallback(no_such_method.layer(from_fn(ui::as_page_for_people))),
+        false => routes.fallback(no_such_route).method_not_allowed_fallback(no_such_method),
+    };
     routes
-        .fallback(no_such_route)
-        .method_not_allowed_fallback(no_such_method)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(service.clone(), guard))
         .layer(from_fn_with_state(service.clone(), finish))

@@ -36,6 +36,12 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// What was taken since an earlier moment. A program that was started in place of another, as
+    /// `cargo run` does, begins with the time of the other's children.
+    pub fn since(self, earlier: &Self) -> Self {
+        Self { cpu_seconds: self.cpu_seconds - earlier.cpu_seconds, ..self }
+    }
+
     /// What this process has taken so far.
     pub fn of_process() -> Self {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
@@ -190,6 +196,9 @@ impl Summary<'_> {
         if !self.progress.stats.changes.is_empty() {
             steps.push(("Changed", format!("telusur show {crawl} --changes")));
         }
+        if self.progress.stats.ok > 0 {
+            steps.push(("Search", "telusur search WORDS, or in the browser: telusur serve".into()));
+        }
         if self.progress.stats.pages > 0 {
             steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
         }
@@ -257,6 +266,7 @@ mod tests {
     Skipped   out_of_scope 310
     Machine   CPU 3.2s, peak memory 41 MB
     Errors    telusur show crawl_7 --errors
+    Search    telusur search WORDS, or in the browser: telusur serve
     Export    telusur export crawl_7 -o crawl_7.jsonl
 "
         );
@@ -303,6 +313,11 @@ mod tests {
     fn the_process_has_a_cost() {
         assert_eq!(peak_of_status("VmPeak:\t 9 kB\nVmHWM:\t   41212 kB\n"), Some(41_212 * 1024));
         assert_eq!(peak_of_status("VmHWM: many kB"), None);
-        assert!(Cost::of_process().cpu_seconds >= 0.0);
+        let before = Cost::of_process();
+        assert!(before.cpu_seconds >= 0.0);
+        let after = Cost { cpu_seconds: before.cpu_seconds + 1.5, memory_bytes_peak: Some(7) };
+        let cost = after.since(&before);
+        assert!((cost.cpu_seconds - 1.5).abs() < 1e-6);
+        assert_eq!(cost.memory_bytes_peak, Some(7));
     }
 }

@@ -91,6 +91,12 @@ impl WalkState {
         }
     }
 
+    /// Where each direction ends, if it asks for nothing but failed ids before that.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = Option<u64>> {
+        let id = |track: &Track, offset| self.walk().id_at(track.position(offset));
+        self.legs.iter().map(move |(track, leg)| leg.end().map(|offset| id(track, offset)))
+    }
+
     fn rate_of(&self, direction: Direction) -> u32 {
         let rates = self.walk().rules().rates;
         match direction {

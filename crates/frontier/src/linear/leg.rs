@@ -322,6 +322,11 @@ impl Leg {
         self.stop
     }
 
+    /// The id that the stop is not after, while nothing before it is left that was never asked.
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.halt.filter(|_| !self.has_fresh())
+    }
+
     /// Whether every id has its fate.
     pub(crate) fn is_complete(&self) -> bool {
         self.unsettled.is_none()

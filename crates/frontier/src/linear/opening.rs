@@ -144,6 +144,15 @@ pub enum ResumeNote {
         /// The margin.
         margin: u64,
     },
+    /// A direction found its margin of misses before, and asks only for failed ids before it.
+    EndsBy {
+        /// Which way.
+        direction: Direction,
+        /// The last id that matters.
+        at: u64,
+        /// The margin.
+        margin: u64,
+    },
     /// A direction has reached its bound before.
     Complete {
         /// Which way.
@@ -184,15 +193,16 @@ fn outlook(state: &WalkState) -> Vec<ResumeNote> {
     if ids > 0 {
         notes.push(ResumeNote::HolesRetried { ids });
     }
-    for leg in coverage.legs {
-        let direction = leg.direction;
-        match (leg.stop, leg.next) {
-            (Some(at), _) => notes.push(ResumeNote::Stopped { direction, at, margin: leg.margin }),
-            (None, Some(next)) if leg.asks_fresh => {
+    for (leg, end) in coverage.legs.into_iter().zip(state.ends()) {
+        let (direction, margin) = (leg.direction, leg.margin);
+        match (leg.stop, end, leg.next) {
+            (Some(at), ..) => notes.push(ResumeNote::Stopped { direction, at, margin }),
+            (None, Some(at), _) => notes.push(ResumeNote::EndsBy { direction, at, margin }),
+            (None, None, Some(next)) if leg.asks_fresh => {
                 notes.push(ResumeNote::GoesOn { direction, next })
             }
-            (None, Some(_)) => {}
-            (None, None) => notes.push(ResumeNote::Complete { direction }),
+            (None, None, Some(_)) => {}
+            (None, None, None) => notes.push(ResumeNote::Complete { direction }),
         }
     }
     notes
@@ -232,6 +242,11 @@ impl fmt::Display for ResumeNote {
             Self::Stopped { direction, at, margin } => write!(
                 f,
                 "{} stopped at {at} after {margin} missing in a row: a larger margin goes on",
+                direction.word()
+            ),
+            Self::EndsBy { direction, at, margin } => write!(
+                f,
+                "{} goes no further than {at}, where {margin} are missing in a row: a larger margin goes on",
                 direction.word()
             ),
             Self::Complete { direction } => {

@@ -54,7 +54,7 @@ pub(crate) async fn finish(
 }
 
 /// Whether an address is one that programs ask, and people do not look at.
-fn is_for_programs(path: &str) -> bool {
+pub(crate) fn is_for_programs(path: &str) -> bool {
     ["/api/", "/crawl", "/healthz", "/readyz", "/metrics"].iter().any(|it| path.starts_with(it))
         && !path.starts_with("/crawls")
 }

@@ -87,25 +87,25 @@ impl Service {
         warnings: Vec<String>,
     ) -> Result<Accepted, Problem> {
         let inner = self.inner();
+        if let Some(no) = self.made_by(mark.as_ref())? {
+            return Ok(Accepted::Before(self.crawl(no).await?));
+        }
+        // Before the lock: who is refused does not wait for the disk behind those who are accepted.
+        let queued_max = inner.settings.bounds.queued_max;
+        let place = inner.turns.keep_place(queued_max).ok_or_else(|| {
+            let what = format!("{queued_max} crawls wait for their turn already");
+            Problem::new(Code::TooManyCrawls, what).retry_after_s(TURN_AGAIN_S)
+        })?;
         let _only_one = inner.accepting.lock().await;
         if self.is_draining() {
             return Err(draining());
         }
-        if let Some(mark) = mark {
-            let before = self.catalog().of_request(&mark.key);
-            if let Some((digest, no)) = before {
-                if digest != mark.digest {
-                    let what = "the same Idempotency-Key came with another body before";
-                    return Err(Problem::new(Code::IdempotencyMismatch, what));
-                }
-                return Ok(Accepted::Before(self.crawl(no).await?));
-            }
-            crawl.labels.insert(REQUEST_LABEL.to_owned(), mark.text());
+        // The same request may have come in twice at the same time.
+        if let Some(no) = self.made_by(mark.as_ref())? {
+            return Ok(Accepted::Before(self.crawl(no).await?));
         }
-        let bounds = &inner.settings.bounds;
-        if inner.turns.waiting() >= bounds.queued_max {
-            let what = format!("{} crawls wait for their turn already", bounds.queued_max);
-            return Err(Problem::new(Code::TooManyCrawls, what).retry_after_s(TURN_AGAIN_S));
+        if let Some(mark) = mark {
+            crawl.labels.insert(REQUEST_LABEL.to_owned(), mark.text());
         }
         crawl.created_at = inner.clock.wall();
         let record = self
@@ -116,10 +116,22 @@ impl Service {
             .await?;
         self.catalog().add(&record.crawl);
         inner.turns.join(record.crawl.no);
+        drop(place);
         tracing::info!(crawl = %record.crawl.no, id = %record.crawl.id, "crawl accepted");
         let mut view = self.view(&record, &[]);
         view.warnings = warnings;
         Ok(Accepted::New(view))
+    }
+
+    /// The crawl that the same request made before, if it did.
+    fn made_by(&self, mark: Option<&RequestMark>) -> Result<Option<CrawlNo>, Problem> {
+        let Some(mark) = mark else { return Ok(None) };
+        let Some((digest, no)) = self.catalog().of_request(&mark.key) else { return Ok(None) };
+        if digest != mark.digest {
+            let what = "the same Idempotency-Key came with another body before";
+            return Err(Problem::new(Code::IdempotencyMismatch, what));
+        }
+        Ok(Some(no))
     }
 
     /// Changes limits, manners and exclusions. `if_match` is the tag of the version that the client

@@ -23,6 +23,8 @@ pub(crate) struct Turns {
 #[derive(Debug, Default)]
 struct Line {
     waiting: BTreeSet<CrawlNo>,
+    /// Places that are kept for crawls that are being made.
+    kept: usize,
     /// The one that is being started.
     starting: Option<CrawlNo>,
 }
@@ -30,8 +32,8 @@ struct Line {
 impl Turns {
     pub(crate) fn of(records: &[CrawlRecord]) -> Self {
         let running = records.iter().filter(|record| record.state == CrawlState::Running);
-        let line =
-            Line { waiting: running.map(|record| record.crawl.no).collect(), starting: None };
+        let waiting = running.map(|record| record.crawl.no).collect();
+        let line = Line { waiting, ..Line::default() };
         Self { line: Mutex::new(line), changed: Notify::new() }
     }
 
@@ -39,8 +41,15 @@ impl Turns {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn waiting(&self) -> usize {
-        self.line().waiting.len()
+    /// Keeps a place for a crawl that is about to be made, if fewer than `max` wait. It is given back
+    /// when it is dropped: by then the crawl stands in the line, or was not made.
+    pub(crate) fn keep_place(&self, max: usize) -> Option<KeptPlace<'_>> {
+        let mut line = self.line();
+        if line.waiting.len() + line.kept >= max {
+            return None;
+        }
+        line.kept += 1;
+        Some(KeptPlace { turns: self })
     }
 
     pub(crate) fn is_waiting(&self, no: CrawlNo) -> bool {
@@ -77,6 +86,18 @@ impl Turns {
     fn begun(&self) {
         self.line().starting = None;
         self.changed.notify_waiters();
+    }
+}
+
+/// A place in the line for a crawl that is being made.
+#[derive(Debug)]
+pub(crate) struct KeptPlace<'a> {
+    turns: &'a Turns,
+}
+
+impl Drop for KeptPlace<'_> {
+    fn drop(&mut self) {
+        self.turns.line().kept -= 1;
     }
 }
 
@@ -127,5 +148,24 @@ async fn start(service: &Service, no: CrawlNo) -> Result<(), Problem> {
         // Resumed from another terminal in the meantime.
         Err(RequestError::WrongState(_)) => Ok(()),
         other => Ok(other?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_kept_and_given_back() {
+        let turns = Turns::default();
+        let first = turns.keep_place(2).unwrap();
+        let second = turns.keep_place(2).unwrap();
+        assert!(turns.keep_place(2).is_none(), "two are being made");
+        turns.join(CrawlNo(1));
+        drop(first);
+        assert!(turns.keep_place(2).is_none(), "one waits, one is being made");
+        drop(second);
+        assert!(turns.keep_place(2).is_some(), "one was not made after all");
+        assert!(turns.keep_place(1).is_none(), "the other one waits");
     }
 }

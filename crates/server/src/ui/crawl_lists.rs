@@ -57,6 +57,21 @@ impl Cell {
         Self { class: "number", ..Self::plain(text) }
     }
 
+    /// A word or a moment of ours, which is not broken.
+    fn word(text: impl Into<String>) -> Self {
+        Self { class: "word", ..Self::plain(text) }
+    }
+
+    /// The status of an answer, in its colour.
+    fn status(status: &str) -> Self {
+        let class = match status_tone(status) {
+            "good" => "word good",
+            "bad" => "word bad",
+            _ => "word",
+        };
+        Self { class, ..Self::plain(status) }
+    }
+
     fn url(url: &str, address: Option<String>) -> Self {
         Self { text: url.to_owned(), address, class: "url", is_english: false }
     }
@@ -136,10 +151,8 @@ pub(crate) async fn pages(
     ];
     let row = |page: PageView| {
         let title = page.title.filter(|title| !title.trim().is_empty());
-        let status = page.status.to_string();
-        let tone = status_tone(&status);
         vec![
-            Cell { class: tone, ..Cell::plain(status) },
+            Cell::status(&page.status.to_string()),
             Cell {
                 address: Some(format!("/pages/{}", page.id)),
                 ..Cell::plain(title.unwrap_or_else(|| words.page_untitled.to_owned()))
@@ -174,7 +187,7 @@ pub(crate) async fn queue(
             Cell::url(&queued.url, about.explain(&queued.url)),
             Cell::number(queued.depth.to_string()),
             Cell::number(queued.attempt.to_string()),
-            Cell::plain(queued.due.map(|due| lang.moment(&due)).unwrap_or_default()),
+            Cell::word(queued.due.map(|due| lang.moment(&due)).unwrap_or_default()),
         ]
     };
     render(&about.page(&part, found, columns, row))
@@ -203,7 +216,7 @@ pub(crate) async fn hosts(
     let row = |host: HostView| {
         vec![
             Cell::plain(host.host),
-            Cell::plain(state_word(words, &host.state)),
+            Cell::word(state_word(words, &host.state)),
             Cell::number(lang.count(host.fetched)),
             Cell::number(lang.count(host.queued)),
             Cell::number(lang.count(host.errors)),
@@ -241,15 +254,12 @@ pub(crate) async fn errors(
             (reason, _) => reason.clone().unwrap_or_default(),
         };
         vec![
-            Cell {
-                class: "bad",
-                ..Cell::plain(error.status.map(|it| it.to_string()).unwrap_or_default())
-            },
+            Cell::status(&error.status.map(|it| it.to_string()).unwrap_or_default()),
             Cell::url(&error.url, about.explain(&error.url)),
             Cell::fixed(reason),
             Cell::url(&error.referrer.unwrap_or_default(), None),
             Cell::number(error.attempts.to_string()),
-            Cell { class: "nowrap", ..Cell::plain(lang.moment(&error.at)) },
+            Cell::word(lang.moment(&error.at)),
         ]
     };
     render(&about.page(&part, found, columns, row))

@@ -9,7 +9,8 @@ use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::header::{
-    CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION, SET_COOKIE,
+    ACCEPT, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION,
+    SET_COOKIE,
 };
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -20,7 +21,7 @@ use super::assets::DIGEST;
 use super::forms::FormBody;
 use super::words::{Lang, Words, preferred};
 use crate::access::{KEY_COOKIE, Scope};
-use crate::door::Params;
+use crate::door::{Params, is_for_programs};
 use crate::problem::{Code, Problem};
 use crate::service::Service;
 
@@ -174,6 +175,7 @@ struct ProblemPage<'a> {
     detail: &'a str,
     advice: Option<&'a str>,
     code: &'a str,
+    is_missing: bool,
     needs_key: bool,
     has_key: bool,
 }
@@ -202,15 +204,30 @@ pub(crate) async fn as_page(request: Request, next: Next) -> Response {
     response
 }
 
+/// The same for addresses that are not ours: who asks for HTML is shown a page, a program the problem itself.
+pub(crate) async fn as_page_for_people(request: Request, next: Next) -> Response {
+    let accepted = request.headers().get_all(ACCEPT).iter().filter_map(|it| it.to_str().ok());
+    let is_person = accepted.into_iter().any(|kinds| kinds.contains("text/html"));
+    match is_person && !is_for_programs(request.uri().path()) {
+        true => as_page(request, next).await,
+        false => next.run(request).await,
+    }
+}
+
 fn problem_page(reader: &Reader, problem: &Problem, has_key: bool) -> Result<Response, Problem> {
     let needs_key = matches!(problem.code(), Code::Unauthorized | Code::ForbiddenScope);
     let words = reader.words();
-    let title = if needs_key { words.key_title } else { words.problem_title };
+    let title = match problem.code() {
+        Code::Unauthorized | Code::ForbiddenScope => words.key_title,
+        Code::NotFound => words.not_found_title,
+        _ => words.problem_title,
+    };
     let page = ProblemPage {
         frame: reader.frame("", title),
         detail: problem.detail(),
         advice: problem.advice().filter(|_| !needs_key),
         code: problem.code().word(),
+        is_missing: problem.code() == Code::NotFound,
         needs_key,
         has_key,
     };

@@ -27,6 +27,8 @@ use crate::access::Scope;
 use crate::door::permit;
 use crate::service::Service;
 
+pub(crate) use self::frame::as_page_for_people;
+
 /// All pages, grouped by what a key must allow.
 pub(crate) fn routes(service: &Service) -> Router<Service> {
     let needing = |scope: Scope, routes: Router<Service>| {

@@ -57,6 +57,9 @@ struct Tab {
 /// What a tab shows.
 enum Body {
     Nothing,
+    /// Text that people read.
+    Prose(String),
+    /// Text for programs: every character has the same width.
     Plain(String),
     Grids(Vec<Grid>),
     /// Captions, and items with their levels.
@@ -218,7 +221,10 @@ fn body_of(
         "raw" => plain(&String::from_utf8_lossy(&page.body_bytes().unwrap_or_default())),
         "preview" if is_previewed(page) => (Body::Preview, false),
         "preview" => (Body::Nothing, false),
-        _ => plain(&content.text),
+        _ => match plain(&content.text) {
+            (Body::Plain(text), is_cut) => (Body::Prose(text), is_cut),
+            nothing => nothing,
+        },
     }
 }
 

@@ -313,8 +313,11 @@ words! {
     sys_user_agent: "Names itself", "Menamakan diri";
 
     problem_title: "This did not work", "Ini tidak berhasil";
+    not_found_title: "There is nothing here", "Tidak ada apa-apa di sini";
+    not_found_text: "The address may be misspelt, or what was here is gone. Perhaps a search finds it.", "Alamatnya mungkin salah ketik, atau isinya sudah tidak ada. Barangkali pencarian menemukannya.";
     problem_back: "Back to search", "Kembali ke pencarian";
     key_title: "A key is needed", "Perlu kunci";
+    key_text: "Whoever runs this service can make one: telusur key create.", "Pengelola layanan ini dapat membuatnya: telusur key create.";
     key_label: "Key", "Kunci";
     key_button: "Continue", "Lanjut";
     key_wrong: "This key is not known, or does not allow this.", "Kunci ini tidak dikenal, atau tidak mengizinkan ini.";

@@ -45,6 +45,26 @@ async fn crawls_wait_for_their_turn_and_too_many_are_refused() {
 }
 
 #[tokio::test]
+async fn crawls_that_come_at_once_do_not_slip_past_the_limit() {
+    let bench = Bench::start_with(endless_site, |it| {
+        it.bounds.running_max = 0;
+        it.bounds.queued_max = 5;
+    });
+    let bench = bench.await;
+    let body = json!({ "url": "http://site.test/" });
+    let started = (0..40).map(|_| bench.client.post("/crawl", &body));
+    let replies = futures_util::future::join_all(started).await;
+    let accepted = replies.iter().filter(|reply| reply.status == 200).count();
+    assert_eq!(accepted, 5);
+    for refused in replies.iter().filter(|reply| reply.status != 200) {
+        refused.problem(429, "too_many_crawls");
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() > 0);
+    }
+    assert_eq!(bench.client.json("/api/v1/crawls").await["total"], 5);
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn bodies_and_lists_have_limits() {
     let bench = Bench::start_with(small_site, |it| {
         it.bounds.body_bytes_max = 10_000;

@@ -276,3 +276,29 @@ async fn files_are_kept_by_browsers_and_pages_are_not() {
     assert_eq!(bench.client.get("/assets/nothing.js").await.status, 404);
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn where_nothing_is_people_are_shown_a_page_and_programs_a_problem() {
+    let bench = bench().await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    for (method, target, status) in
+        [("GET", "/no/such/page", 404), ("GET", "/crawls/crawl_1/pause", 405)]
+    {
+        let ask = || bench.client.ask(method, target);
+        let page = ask().header("accept", browser).header("accept-language", "id").send().await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (status, "text/html; charset=utf-8")
+        );
+        assert!(page.text().contains("<html lang=\"id\""), "{}", page.text());
+        assert!(page.header("content-security-policy").contains("script-src 'self'"));
+        for accepted in ["*/*", "application/json"] {
+            let problem = ask().header("accept", accepted).send().await;
+            assert_eq!(problem.status, status);
+            assert_eq!(problem.header("content-type"), "application/problem+json");
+        }
+    }
+    let api = bench.client.ask("GET", "/api/v1/nothing").header("accept", browser).send().await;
+    api.problem(404, "not_found");
+    bench.stop().await;
+}

@@ -89,7 +89,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         pages_max,
     };
     let ended = foreground.run()?;
-    let cost = Cost::of_process();
+    let cost = Cost::of_process().since(&before);
     if let Some(code) = ended.signal_code {
         return Ok(code);
     }
@@ -98,7 +98,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         pages: stats.ok,
         urls: stats.discovered,
         seconds: seconds(stats.active_ms),
-        cpu_seconds: cost.cpu_seconds - before.cpu_seconds,
+        cpu_seconds: cost.cpu_seconds,
         memory_bytes_peak: cost.memory_bytes_peak.unwrap_or(0),
         disk_bytes: disk_bytes(&scratch.0),
         index_bytes: disk_bytes(&DataDir::index(&scratch.0)),

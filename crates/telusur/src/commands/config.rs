@@ -68,13 +68,22 @@ fn check(session: &Session, files: Vec<PathBuf>, output: &mut dyn Write) -> Outc
     } else {
         files.into_iter().map(named).collect()
     };
-    let mut mistakes = Vec::new();
+    let (mut fine, mut mistakes) = (Vec::new(), Vec::new());
     for ConfigPath { path, is_named } in paths {
         match ConfigFile::read(&path) {
-            Ok(Some(_)) => writeln!(output, "{}: ok", shown(&path.to_string_lossy()))?,
+            Ok(Some(_)) => fine.push(path),
             Ok(None) if is_named => mistakes.push(missing(&path)),
             Ok(None) => {}
             Err(found) => mistakes.extend(found),
+        }
+    }
+    if session.global.json {
+        let rows: Vec<_> =
+            fine.iter().map(|path| json!({ "path": path.to_string_lossy(), "ok": true })).collect();
+        writeln!(output, "{}", json!(rows))?;
+    } else {
+        for path in &fine {
+            writeln!(output, "{}: ok", shown(&path.to_string_lossy()))?;
         }
     }
     for mistake in &mistakes {

@@ -14,6 +14,9 @@ use crate::crawl_request::CrawlRequest;
 use crate::message::{Code, Message};
 use crate::settings::{FailOn, Given, Key, Raw, Settings};
 
+/// Searches to try: a word, a phrase, a word in pages of one language.
+const SEARCHES: [&str; 3] = ["cloves", "'\"stone jumping\"'", "pulau lang:id"];
+
 pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let refuse = |what: String| Message::new(Code::Storage, format!("serve the demo site: {what}"));
     // The site answers on threads of its own, beside the crawl.
@@ -48,6 +51,10 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let code = run::run(session, &settings, open, &job, output)?;
     let code = if code == 0 { items(session, &settings, &start, output)? } else { code };
     if !session.global.json && code == 0 {
+        for words in SEARCHES {
+            writeln!(output, "    Search    telusur search {words}")?;
+        }
+        writeln!(output, "    Browse    telusur serve")?;
         writeln!(output, "    Why       telusur explain {start}oddities")?;
         writeln!(output, "    Skipped   telusur show demo --skipped")?;
         writeln!(output, "    Numbers   telusur coverage demo-items")?;

@@ -50,8 +50,10 @@ pub(super) fn run(
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let crawl = job.crawl;
     let foreground = Foreground { open, crawl, free_bytes_min, parsers, display, pages_max };
+    let before = Cost::of_process();
     let ended = foreground.run()?;
-    let summary = Summary { progress: &ended.progress, cost: Cost::of_process() };
+    let cost = Cost::of_process().since(&before);
+    let summary = Summary { progress: &ended.progress, cost };
     if session.global.json {
         writeln!(output, "{}", summary.json())?;
     } else {

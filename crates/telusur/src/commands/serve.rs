@@ -37,6 +37,8 @@ pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn W
             TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))?;
         let dir = backend::data_dir(&settings);
         let open = backend::open(dir)?;
+        // Port 0 means any: what was given is only known now.
+        let address = listener.local_addr().map_err(|error| cannot_run(&error.to_string()))?;
         let service = service_settings(session, arguments, &settings, dir, address)?;
         run(session, &settings, open, service, listener, output).await
     });

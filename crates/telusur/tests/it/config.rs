@@ -116,6 +116,8 @@ fn init_writes_a_file_that_passes_the_check() {
     let seen = place.run(&["config", "init"]);
     assert_eq!((seen.code, seen.stderr.as_str()), (0, "note: wrote telusur.toml\n"));
     assert_eq!(place.run(&["config", "check"]).result(), "telusur.toml: ok\n");
+    let seen = place.run(&["config", "check", "--json"]);
+    assert_eq!(seen.result(), "[{\"ok\":true,\"path\":\"telusur.toml\"}]\n");
     assert!(place.run(&["config", "init"]).error(2).contains("telusur.toml exists already"));
     assert_eq!(place.run(&["config", "init", "-O"]).code, 0);
     let printed = place.run(&["config", "init", "-"]);

@@ -50,14 +50,18 @@ fn lines_are_answered_one_by_one() {
     let questions = "{\"id\":1,\"url\":\"HTTP://A.org\"}\n\n\
         {\"id\":\"two\",\"url\":\"x#y\",\"base\":\"http://b.org/z/\"}\n\
         {\"id\":3,\"url\":\"x\",\"base\":null}\r\n\
-        {\"id\":4,\"url\":\"mailto:x\",\"base\":\"\"}";
+        {\"id\":4,\"url\":\"mailto:x\",\"base\":\"\"}\n\
+        {\"id\":5,\"url\":\"///c.org/x\",\"base\":\"http://b.org/\"}\n\
+        {\"id\":6,\"url\":\"///c.org/x\",\"base\":\"file:///b\"}";
     let seen = Place::new().run_with(&["inspect", "url", "--jsonl"], &[], questions);
     assert_eq!(
         seen.result(),
         "{\"id\":1,\"url\":\"http://a.org/\",\"href\":\"http://a.org/\"}\n\
          {\"id\":\"two\",\"url\":\"http://b.org/z/x\",\"href\":\"http://b.org/z/x#y\"}\n\
          {\"id\":3,\"url\":null,\"href\":null}\n\
-         {\"id\":4,\"url\":null,\"href\":\"mailto:x\"}\n"
+         {\"id\":4,\"url\":null,\"href\":\"mailto:x\"}\n\
+         {\"id\":5,\"url\":\"http://c.org/x\",\"href\":\"http://c.org/x\"}\n\
+         {\"id\":6,\"url\":null,\"href\":\"file:///c.org/x\"}\n"
     );
 }
 

@@ -99,6 +99,15 @@ fn the_demo_crawls_explains_and_exports() {
     assert_eq!(seen.code, 0, "{seen:?}");
     assert!(seen.stdout.contains("nothing left to fetch"), "{seen:?}");
     place.assert_verified();
+    let searches =
+        seen.stdout.lines().filter_map(|line| line.trim().strip_prefix("Search    telusur "));
+    let searches: Vec<&str> = searches.filter(|search| !search.contains("WORDS")).collect();
+    assert_eq!(searches.len(), 3, "{seen:?}");
+    for search in searches {
+        // The shell takes the outer quotation marks away.
+        let words: Vec<&str> = search.split(' ').map(|word| word.trim_matches('\'')).collect();
+        assert_eq!(place.run(&words).code, 0, "{search}");
+    }
     let shown = place.shown("demo");
     assert_eq!(shown["state"], "completed");
     assert_eq!(shown["stats"]["failures"]["redirect_loop"], 1);

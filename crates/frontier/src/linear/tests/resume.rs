@@ -163,6 +163,20 @@ fn a_larger_margin_goes_on() {
 }
 
 #[test]
+fn a_hole_before_the_stop_does_not_make_it_go_on() {
+    let rules = WalkRules { margin: 3, ..range(1, 9) };
+    let kept = first_run(&rules, &drawn("x!x...xxx"), usize::MAX);
+    assert_eq!(asked(&rules, &kept, Resume::All, &drawn("xxx...xxx")), [2]);
+    assert_eq!(
+        notes(&rules, &kept, rules.clone(), Resume::All),
+        [
+            ResumeNote::HolesRetried { ids: 1 },
+            ResumeNote::EndsBy { direction: Direction::Ascending, at: 6, margin: 3 },
+        ]
+    );
+}
+
+#[test]
 fn a_smaller_margin_stops_earlier_and_fetches_nothing() {
     let earlier = WalkRules { margin: 3, ..range(1, 9) };
     let web = drawn("x..x...xx");

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use telusur_model::{PageUrl, UrlError, UrlKeyer, normal_form};
+use telusur_model::{PageUrl, UrlError, UrlKeyer, join, normal_form};
 use url::Url;
 
 use super::super::{Outcome, Session};
@@ -37,7 +37,7 @@ pub(in crate::commands) fn inspect_url(
 /// The URL by the WHATWG standard, of whatever scheme.
 fn resolve(text: &str, base: Option<&str>) -> Result<Url, url::ParseError> {
     match base.filter(|base| !base.is_empty()) {
-        Some(base) => Url::parse(base)?.join(text),
+        Some(base) => join(&Url::parse(base)?, text),
         None => Url::parse(text),
     }
 }
