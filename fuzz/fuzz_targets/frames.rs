@@ -6,13 +6,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use telusur_parse_pool::VisibleText;
 use telusur_parse_pool::frames::{Batch, Depth, Frame, append_answer, send_batch, send_hello};
 
 fuzz_target!(|data: &[u8]| {
     let Some((expected, mut wire)) = data.split_first() else { return };
     match expected % 3 {
         0 => {
-            let depth = if expected % 2 == 0 { Depth::Text } else { Depth::Everything };
+            let depth = match expected / 3 % 3 {
+                0 => Depth::Crawl(VisibleText::Taken),
+                1 => Depth::Search(VisibleText::Taken),
+                _ => Depth::Everything,
+            };
             while let Ok(frame) = Frame::read(&mut wire) {
                 let Ok(answer) = frame.into_answer(depth) else { continue };
                 let mut again = Vec::new();

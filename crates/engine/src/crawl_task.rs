@@ -36,8 +36,8 @@ pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
 /// of the largest pages.
 const PIPELINE_BYTES_MAX: u64 = 64 << 20;
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
-/// within a second. A page is to be found within two.
-const INDEX_LAG_MAX: u64 = 400;
+/// within little more than a second. A page is to be found within two.
+const INDEX_LAG_MAX: u64 = 800;
 /// How often limits are checked and progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 /// How often running time and learned delays are written down.
@@ -480,6 +480,7 @@ impl CrawlTask {
                 running.walks.look(linear, running.state, now);
             }
         }
+        let index_lag = self.index.as_ref().map_or(0, IndexStage::lag);
         self.shown.send_modify(|shown| {
             for (crawl, running) in &self.crawls {
                 let mut stats = running.stats.clone();
@@ -490,6 +491,7 @@ impl CrawlTask {
                 let mut picture =
                     picture(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
                 picture.walks = running.walks.shown.clone();
+                picture.index_lag = index_lag;
                 shown.insert(*crawl, picture);
             }
             while shown.len() > self.crawls.len() + FINISHED_SHOWN_MAX {

@@ -23,6 +23,7 @@ use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
 use crate::parse_stage::{self, Reader};
+use crate::shelf::Shelf;
 
 /// Events waiting for the crawl task; senders wait when it is full.
 const EVENTS_MAX: usize = 4096;
@@ -91,6 +92,7 @@ impl Engine {
             free_bytes_min: options.free_bytes_min,
         };
         let committer = commit_stage::start(writer, commit_queue)?;
+        let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
         let reader = Reader {
             store: Arc::clone(&store),
@@ -98,12 +100,15 @@ impl Engine {
             parser: Arc::clone(&parser),
             commit: commit.clone(),
             events: events.clone(),
+            shelf: shelf.clone(),
         };
         let parsers = parse_stage::start(threads, parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
-                let indexer = Indexer::new(Arc::clone(&store), index);
-                Some(IndexStage::start(indexer.with_parser(Arc::clone(&parser)))?)
+                let indexer = Indexer::new(Arc::clone(&store), index)
+                    .with_parser(Arc::clone(&parser))
+                    .with_shelf(shelf.unwrap_or_default());
+                Some(IndexStage::start(indexer)?)
             }
             None => None,
         };

@@ -3,7 +3,8 @@
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
 use telusur_model::{
-    Crawl, Digest, Directives, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp, UrlKeyer, Via,
+    Crawl, CrawlNo, Digest, Directives, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp,
+    UrlKey, UrlKeyer, Via,
 };
 use telusur_store::{PageToStore, Step, Store, StoreError};
 
@@ -86,36 +87,10 @@ impl<'a> Importer<'a> {
         let packed = self.store.pack(&self.crawl, &answer, Some(&parsed), at);
         let text = parsed.visible_text.as_bytes();
         let record = PageRecord {
-            seq: 0,
-            crawl: self.crawl.no,
-            key: self.keyer.key(&url),
-            url,
-            redirects: Vec::new(),
-            status: 200,
-            content_type: None,
             title: parsed.title,
-            via: Via::Seed,
-            found_at: at,
-            referrer: None,
-            depth: 0,
-            requested_at: None,
-            fetched_at: at,
-            took_ms: 0,
-            attempts: 1,
             bytes: text.len() as u64,
-            wire_bytes: 0,
-            truncated: false,
             digest: Digest(*blake3::hash(text).as_bytes()),
-            etag: None,
-            last_modified: None,
-            lastmod: None,
-            directives: Directives::default(),
-            soft_404: false,
-            parse_failed: None,
-            change: None,
-            link_count: 0,
-            body: None,
-            parsed: None,
+            ..bare_record(self.crawl.no, self.keyer.key(&url), url, at)
         };
         self.batch.push(PageToStore { record, packed });
         if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
@@ -126,5 +101,41 @@ impl<'a> Importer<'a> {
         let imports = std::mem::take(&mut self.batch);
         self.store.commit(Step { imports, ..Step::default() })?;
         Ok(())
+    }
+}
+
+/// The record of a page of which nothing is known but where it lies and when it came.
+pub(crate) fn bare_record(crawl: CrawlNo, key: UrlKey, url: PageUrl, at: Timestamp) -> PageRecord {
+    PageRecord {
+        seq: 0,
+        crawl,
+        key,
+        url,
+        redirects: Vec::new(),
+        status: 200,
+        content_type: None,
+        title: None,
+        via: Via::Seed,
+        found_at: at,
+        referrer: None,
+        depth: 0,
+        requested_at: None,
+        fetched_at: at,
+        took_ms: 0,
+        attempts: 1,
+        bytes: 0,
+        wire_bytes: 0,
+        truncated: false,
+        digest: Digest([0; 32]),
+        etag: None,
+        last_modified: None,
+        lastmod: None,
+        directives: Directives::default(),
+        soft_404: false,
+        parse_failed: None,
+        change: None,
+        link_count: 0,
+        body: None,
+        parsed: None,
     }
 }

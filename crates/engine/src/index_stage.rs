@@ -9,31 +9,34 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_index::{DocKey, IndexDoc, IndexError, LinkLag, OutLink, SearchIndex};
 use telusur_model::{
-    CrawlNo, Link, PageContent, PageRecord, PageUrl, RawPage, RobotsAnswer, UrlKey, UrlKeyer,
+    CrawlNo, Link, PageRecord, PageUrl, RawPage, RobotsAnswer, SearchPage, UrlKey, UrlKeyer,
 };
-use telusur_parse_pool::{Extent, InProcess, Parser, Reading};
+use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
 use telusur_store::{Store, StoreError};
 
 use crate::imports::imported_id;
+use crate::shelf::Shelf;
 use crate::stored_page::{stored_answer, unreadable};
 
-/// Pages in one commit of an index that catches up.
-const BATCH_PAGES_MAX: usize = 1000;
-/// Pages in one commit beside a running crawl: what takes about half a second, so that the first of
-/// them does not wait long for the last.
-const FOLLOW_PAGES_MAX: usize = 250;
-/// A batch of so many pages is followed by the next at once.
-const BATCH_FULL: u64 = 125;
+/// Pages that are taken in at once: their records are held in memory.
+const BATCH_PAGES_MAX: usize = 250;
+/// Pages in one commit of an index that catches up. A kill costs at most their indexing.
+const CATCH_UP_COMMIT_PAGES: u64 = 10_000;
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
-/// How long pages may wait for company. A commit costs tens of milliseconds, and a page is to be
-/// found within two seconds.
-const BATCH_WAIT: Duration = Duration::from_millis(500);
+/// How long pages wait for company before they are taken in: looking into the store for each would
+/// cost as much as a page.
+const TAKE_IN_WAIT: Duration = Duration::from_millis(100);
+/// How long the first page of a commit waits for company. A page is to be found within two seconds;
+/// the fewer commits, the fewer segments there are to be merged.
+const COMMIT_WAIT: Duration = Duration::from_millis(700);
+/// Pages in one commit beside a running crawl: writing out so many takes a few tenths of a second.
+const COMMIT_PAGES_MAX: u64 = 500;
 /// How often the store is looked at without being woken.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Origins whose rights are remembered.
@@ -62,6 +65,8 @@ pub struct Indexer {
     store: Arc<dyn Store>,
     index: Arc<SearchIndex>,
     parser: Arc<dyn Parser>,
+    /// Where a running crawl puts pages that it has read.
+    shelf: Arc<Shelf>,
     /// The words about rights in robots.txt files that were read lately, by origin.
     rights: Mutex<HashMap<String, Vec<String>>>,
     /// What makes the keys of URLs, by crawl.
@@ -71,8 +76,14 @@ pub struct Indexer {
 impl Indexer {
     /// An indexer between these two, which reads pages in this process.
     pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>) -> Self {
-        let parser = Arc::new(InProcess::default());
-        Self { store, index, parser, rights: Mutex::default(), keyers: Mutex::default() }
+        Self {
+            store,
+            index,
+            parser: Arc::new(InProcess::default()),
+            shelf: Arc::default(),
+            rights: Mutex::default(),
+            keyers: Mutex::default(),
+        }
     }
 
     /// The same indexer, with another reader of pages.
@@ -80,27 +91,39 @@ impl Indexer {
         Self { parser, ..self }
     }
 
+    /// The same indexer, beside a crawl that puts the pages that it read on this shelf.
+    pub(crate) fn with_shelf(self, shelf: Arc<Shelf>) -> Self {
+        Self { shelf, ..self }
+    }
+
     /// The index that it brings up to date.
     pub fn index(&self) -> &Arc<SearchIndex> {
         &self.index
     }
 
-    /// Takes in everything that was stored since the last commit of the index, and calls `progress`
-    /// with the number of pages after each batch. Gives the number of pages looked at.
+    /// Makes everything searchable that was stored since the last commit of the index, and calls
+    /// `progress` with the number of pages now and then. Gives the number of pages looked at.
     pub fn catch_up(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
-        let mut looked_at = 0;
+        let (mut looked_at, mut committed) = (0, 0);
         loop {
-            match self.take_in_batch(BATCH_PAGES_MAX)? {
-                0 => return Ok(looked_at),
-                pages => looked_at += pages,
+            let pages = self.take_in_batch()?;
+            looked_at += pages;
+            if (pages == 0 && looked_at > committed)
+                || looked_at - committed >= CATCH_UP_COMMIT_PAGES
+            {
+                self.index.commit()?;
+                committed = looked_at;
+            }
+            if pages == 0 {
+                return Ok(looked_at);
             }
             progress(looked_at);
         }
     }
 
-    /// Takes in the next pages and gives their number.
-    fn take_in_batch(&self, pages_max: usize) -> Result<u64, IndexingError> {
-        let pages = self.pages_after(self.index.applied_upto()?, pages_max)?;
+    /// Takes in the next pages, without a commit, and gives their number.
+    fn take_in_batch(&self) -> Result<u64, IndexingError> {
+        let pages = self.pages_after(self.index.taken_upto(), BATCH_PAGES_MAX)?;
         let Some(last) = pages.last() else { return Ok(0) };
         let upto = last.seq;
         let (mut docs, mut left_out) = (Vec::new(), Vec::new());
@@ -112,7 +135,7 @@ impl Indexer {
                 }
             }
         }
-        self.index.apply(&docs, &left_out, upto)?;
+        self.index.take_in(&docs, &left_out, upto)?;
         Ok(pages.len() as u64)
     }
 
@@ -170,27 +193,25 @@ impl Indexer {
     }
 
     /// What is in pages, as far as the index wants it; `None` for those that are not to be found.
-    fn contents(&self, pages: &[PageRecord]) -> Result<Vec<Option<ReadPage>>, StoreError> {
+    fn contents(&self, pages: &[PageRecord]) -> Result<Vec<Option<SearchPage>>, StoreError> {
         let kept = pages.iter().map(|page| self.kept(page)).collect::<Result<Vec<_>, _>>()?;
         let answers: Vec<&RawPage> = kept.iter().filter_map(Kept::answer).collect();
-        let readings = self.parser.read_all(&answers, Extent::Search).map_err(unreadable)?;
-        let mut readings = readings.into_iter();
-        let read = |kept| match kept {
+        let readings = self.parser.read_for_search(&answers, VisibleText::Left);
+        let mut readings = readings.map_err(unreadable)?.into_iter();
+        let mut read = |kept| match kept {
             Kept::Nothing => None,
-            Kept::Extract(content) => Some(ReadPage { content: *content, has_code: false }),
+            Kept::Read(page) => Some(*page),
             Kept::Answer(answer) => match readings.next()? {
-                // What has no charset is not text.
-                Reading::Read(content) if !content.charset.is_empty() => {
-                    Some(ReadPage { content: *content, has_code: has_code(&answer.body) })
-                }
-                Reading::Read(_) => None,
+                Reading::Read(page) => Some(*page),
                 Reading::Failed { why } => {
                     tracing::warn!(url = %answer.url, why, "a page cannot be indexed");
                     None
                 }
             },
         };
-        Ok(kept.into_iter().map(read).collect())
+        // What has no charset is not text.
+        let is_text = |page: &SearchPage| !page.parsed.charset.is_empty();
+        Ok(kept.into_iter().map(|kept| read(kept).filter(is_text)).collect())
     }
 
     /// What is kept of a page that may be found.
@@ -198,14 +219,17 @@ impl Indexer {
         if !may_be_found(page) {
             return Ok(Kept::Nothing);
         }
+        // Only what the store has as well: an index that is built anew shall hold the same.
+        if let Some(read) = page.body.and_then(|_| self.shelf.take(page)) {
+            return Ok(Kept::Read(read));
+        }
         let store = self.store.as_ref();
         let kept = match (stored_answer(store, page), page.parsed) {
             (Ok(Some(answer)), _) => Ok(Kept::Answer(answer)),
             (Ok(None), None) => Ok(Kept::Nothing),
-            (Ok(None), Some(blob)) => store.parsed(page.crawl, blob).map(|parsed| {
-                let text = parsed.visible_text.clone();
-                Kept::Extract(Box::new(PageContent { text, ..PageContent::from(parsed) }))
-            }),
+            (Ok(None), Some(blob)) => {
+                store.parsed(page.crawl, blob).map(|parsed| Kept::Read(Box::new(parsed.into())))
+            }
             (Err(error), _) => Err(error),
         };
         match kept {
@@ -252,8 +276,10 @@ impl Indexer {
 /// What is kept of a page.
 enum Kept {
     Nothing,
+    /// It has been read.
+    Read(Box<SearchPage>),
+    /// It is to be read.
     Answer(RawPage),
-    Extract(Box<PageContent>),
 }
 
 impl Kept {
@@ -262,52 +288,38 @@ impl Kept {
     }
 }
 
-/// What the index wants of a page.
-struct ReadPage {
-    content: PageContent,
-    has_code: bool,
-}
-
-/// Whether a page shows code: preformatted text is that more often than not.
-fn has_code(body: &[u8]) -> bool {
-    memchr::memchr_iter(b'<', body).any(|at| {
-        let tag = body.get(at..at + 5).unwrap_or_default();
-        tag.len() == 5 && tag[..4].eq_ignore_ascii_case(b"<pre") && !tag[4].is_ascii_alphanumeric()
-    })
-}
-
 fn document_of(
     page: &PageRecord,
-    read: ReadPage,
+    read: SearchPage,
     rights: Vec<String>,
     keyer: &UrlKeyer,
 ) -> IndexDoc {
-    let ReadPage { content, has_code } = read;
+    let SearchPage { parsed, findings } = read;
     let key = DocKey { url: page.key, crawl: page.crawl };
     let has = [
-        ("table", !content.tables.is_empty()),
-        ("form", !content.forms.is_empty()),
-        ("image", !content.images.is_empty()),
-        ("code", has_code),
+        ("table", findings.has_table),
+        ("form", findings.has_form),
+        ("image", findings.has_image),
+        ("code", findings.has_code),
     ];
     let imported = imported_id(&page.url);
     IndexDoc {
         url: if imported.is_some() { String::new() } else { page.url.to_string() },
         id: imported,
-        title: content.title.unwrap_or_default(),
-        headings: content.headings.into_iter().map(|heading| heading.text).collect(),
-        description: content.description.unwrap_or_default(),
-        keywords: content.keywords.unwrap_or_default(),
-        text: content.text,
-        language: content.language,
+        title: parsed.title.unwrap_or_default(),
+        headings: findings.headings,
+        description: findings.description.unwrap_or_default(),
+        keywords: parsed.keywords.unwrap_or_default(),
+        text: findings.text,
+        language: findings.language,
         kind: kind_of(page.content_type.as_deref()).to_owned(),
-        published_at: content.published.and_then(|date| telusur_fetch::sitemap::parse_date(&date)),
+        published_at: findings.published.and_then(|date| telusur_fetch::sitemap::parse_date(&date)),
         status: page.status,
         depth: page.depth,
         has: has.iter().filter(|(_, there)| *there).map(|(word, _)| (*word).to_owned()).collect(),
         rights,
         aliases: aliases(page, keyer),
-        links: out_links(content.links, page.directives.nofollow, keyer),
+        links: out_links(parsed.links, page.directives.nofollow, keyer),
         ..IndexDoc::new(key, "", page.fetched_at)
     }
 }
@@ -392,21 +404,24 @@ impl IndexStage {
 fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<(), IndexingError> {
     std::thread::scope(|scope| {
         let mut digestion = None;
+        let mut uncommitted = Uncommitted::default();
         loop {
-            let is_last = match woken.recv_timeout(LOOK_EVERY) {
+            let is_last = match woken.recv_timeout(uncommitted.patience()) {
                 Ok(()) => {
-                    std::thread::sleep(BATCH_WAIT);
+                    std::thread::sleep(TAKE_IN_WAIT);
                     while woken.try_recv().is_ok() {}
                     false
                 }
                 Err(RecvTimeoutError::Timeout) => false,
                 Err(RecvTimeoutError::Disconnected) => true,
             };
-            take_in(indexer, lag)?;
             if is_last {
-                indexer.catch_up(&mut |_| {})?;
+                if indexer.catch_up(&mut |_| {})? == 0 && uncommitted.pages > 0 {
+                    indexer.index.commit()?;
+                }
                 return indexer.digest_links();
             }
+            uncommitted.take_in(indexer, lag)?;
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
                 digestion = has_outgrown(indexer.index.link_lag())
                     .then(|| scope.spawn(|| digest_beside(indexer)));
@@ -415,20 +430,54 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
     })
 }
 
-/// Takes in what waits. A crawl at full speed always has a few more pages; they wait for company, for
-/// a commit costs tens of milliseconds however little is in it.
-fn take_in(indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
-    loop {
-        let behind = lag.load(Ordering::Acquire);
-        let pages = indexer.take_in_batch(FOLLOW_PAGES_MAX)?;
-        // Whatever was counted before the look was seen by it, unless the batch was full.
-        let seen = if pages < BATCH_FULL { behind } else { pages };
-        let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-            Some(now.saturating_sub(seen))
-        });
-        if pages < BATCH_FULL {
-            return Ok(());
+/// What was taken in and is not yet searchable.
+#[derive(Default)]
+struct Uncommitted {
+    pages: u64,
+    /// How much of the lag they are.
+    lag: u64,
+    /// When the first of them came.
+    since: Option<Instant>,
+}
+
+impl Uncommitted {
+    /// How long to wait for pages before the next look.
+    fn patience(&self) -> Duration {
+        self.since.map_or(LOOK_EVERY, |since| COMMIT_WAIT.saturating_sub(since.elapsed()))
+    }
+
+    /// Takes in what waits, and commits whenever it is time to.
+    fn take_in(&mut self, indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
+        loop {
+            let behind = lag.load(Ordering::Acquire);
+            let pages = indexer.take_in_batch()?;
+            let is_all = pages < BATCH_PAGES_MAX as u64;
+            self.pages += pages;
+            // Whatever was counted before a look that saw everything was seen by it: a page that was
+            // stored twice is counted twice and seen once.
+            self.lag = if is_all { behind } else { self.lag + pages };
+            if self.pages > 0 {
+                self.since.get_or_insert_with(Instant::now);
+            }
+            if self.is_due() {
+                indexer.index.commit()?;
+                self.pages = 0;
+            }
+            if self.pages == 0 {
+                let seen = std::mem::take(self).lag;
+                let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+                    Some(now.saturating_sub(seen))
+                });
+            }
+            if is_all {
+                return Ok(());
+            }
         }
+    }
+
+    fn is_due(&self) -> bool {
+        let has_waited = self.since.is_some_and(|since| since.elapsed() >= COMMIT_WAIT);
+        has_waited || self.pages >= COMMIT_PAGES_MAX
     }
 }
 

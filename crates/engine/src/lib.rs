@@ -23,6 +23,7 @@ mod linear_run;
 mod parse_stage;
 mod progress;
 mod robots_reading;
+mod shelf;
 mod single_fetch;
 mod sitemap_reading;
 mod soft_404;

@@ -11,9 +11,9 @@ use std::thread::JoinHandle;
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, Keep, NotFoundLook,
-    PageRecord, PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, Timestamp, UrlKey, Via,
-    Visit, matches_topic,
+    Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, Findings, Keep, NotFoundLook,
+    PageRecord, PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp,
+    UrlKey, Via, Visit, matches_topic,
 };
 use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
 use telusur_store::{Ending, How, IdEnding, PageToStore, Store};
@@ -24,7 +24,9 @@ use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
 use crate::id_visits::is_of_walk;
+use crate::index_stage::may_be_found;
 use crate::robots_reading::{ErrandEnd, robots_end};
+use crate::shelf::Shelf;
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
@@ -67,6 +69,25 @@ pub(crate) struct Reader {
     pub(crate) commit: SyncSender<CommitWork>,
     /// For the news that no page can be read any more.
     pub(crate) events: mpsc::Sender<Event>,
+    /// Where pages wait for the index, if there is one.
+    pub(crate) shelf: Option<Arc<Shelf>>,
+}
+
+/// What was read out of a page.
+struct PageRead {
+    parsed: ParsedPage,
+    /// What a search goes by, if the page is likely to be searched.
+    findings: Option<Findings>,
+}
+
+impl PageRead {
+    fn of(reading: Reading<ParsedPage>) -> Reading<Self> {
+        reading.map(|parsed| Self { parsed, findings: None })
+    }
+
+    fn for_search(reading: Reading<SearchPage>) -> Reading<Self> {
+        reading.map(|page| Self { parsed: page.parsed, findings: Some(page.findings) })
+    }
 }
 
 impl Reader {
@@ -105,12 +126,25 @@ impl Reader {
     fn parse_ahead(
         &self,
         taken: &[ParseWork],
-    ) -> Result<Vec<Option<Reading<ParsedPage>>>, PoolError> {
-        let wanted: Vec<_> = taken.iter().filter_map(page_to_parse).collect();
+    ) -> Result<Vec<Option<Reading<PageRead>>>, PoolError> {
+        let is_searched = |work: &ParseWork| self.shelf.is_some() && is_likely_searched(work);
+        let (mut searched, mut others) = (Vec::new(), Vec::new());
+        for work in taken {
+            if let Some(page) = page_to_parse(work) {
+                if is_searched(work) { searched.push(page) } else { others.push(page) }
+            }
+        }
         let needs_text = taken.iter().any(needs_text);
         let text = if needs_text { VisibleText::Taken } else { VisibleText::Left };
-        let mut readings = self.parser.parse_all(&wanted, text)?.into_iter();
-        let of_work = |work| page_to_parse(work).and_then(|_| readings.next());
+        let mut searched = self.parser.read_for_search(&searched, text)?.into_iter();
+        let mut others = self.parser.parse_all(&others, text)?.into_iter();
+        let of_work = |work| {
+            page_to_parse(work)?;
+            match is_searched(work) {
+                true => searched.next().map(PageRead::for_search),
+                false => others.next().map(PageRead::of),
+            }
+        };
         Ok(taken.iter().map(of_work).collect())
     }
 
@@ -118,15 +152,15 @@ impl Reader {
     fn reading(
         &self,
         page: &RawPage,
-        ahead: Option<Reading<ParsedPage>>,
-    ) -> Result<Reading<ParsedPage>, PoolError> {
-        ahead.map_or_else(|| self.parser.parse(page), Ok)
+        ahead: Option<Reading<PageRead>>,
+    ) -> Result<Reading<PageRead>, PoolError> {
+        ahead.map_or_else(|| self.parser.parse(page).map(PageRead::of), Ok)
     }
 
     fn read(
         &self,
         work: ParseWork,
-        ahead: Option<Reading<ParsedPage>>,
+        ahead: Option<Reading<PageRead>>,
     ) -> Result<CommitWork, PoolError> {
         let ParseWork { visit, fetched, disposition, context } = work;
         let body_bytes = fetched.body_bytes();
@@ -172,7 +206,7 @@ impl Reader {
         asked: &Asked<'_>,
         fetched: Fetched,
         disposition: Disposition,
-        ahead: Option<Reading<ParsedPage>>,
+        ahead: Option<Reading<PageRead>>,
     ) -> Result<(How, Option<IdEnding>, Found), PoolError> {
         let mut found = Found::default();
         let (why, status) = trouble(&fetched.outcome);
@@ -189,13 +223,13 @@ impl Reader {
             FetchOutcome::Page(page) => {
                 let reading = match page.status {
                     200..300 => self.reading(&page, ahead)?,
-                    _ => Reading::Read(Box::default()),
+                    _ => PageRead::of(Reading::Read(Box::default())),
                 };
                 // What is not read as text, such as JSON, is matched as it came.
                 let body = page.body.clone();
                 let text = match &reading {
-                    Reading::Read(parsed) if !parsed.visible_text.is_empty() => {
-                        Cow::Borrowed(parsed.visible_text.as_str())
+                    Reading::Read(read) if !read.parsed.visible_text.is_empty() => {
+                        Cow::Borrowed(read.parsed.visible_text.as_str())
                     }
                     _ => String::from_utf8_lossy(&body),
                 };
@@ -226,7 +260,7 @@ impl Reader {
         &self,
         asked: &Asked<'_>,
         fetched: Fetched,
-        ahead: Option<Reading<ParsedPage>>,
+        ahead: Option<Reading<PageRead>>,
         found: &mut Found,
     ) -> Result<How, PoolError> {
         Ok(match fetched.outcome {
@@ -262,7 +296,7 @@ impl Reader {
                 "the server says it is unchanged, but what it was is not stored".to_owned();
             return Ok(How::Failed { reason: Reason::ProtocolError, detail });
         };
-        let reading = self.parser.parse(&page)?;
+        let reading = PageRead::of(self.parser.parse(&page)?);
         let mut stored = self.page(asked, page, reading, took_ms, found);
         stored.record.change = Some(Change::NotSent);
         stored.record.wire_bytes = 0;
@@ -279,13 +313,15 @@ impl Reader {
         &self,
         asked: &Asked<'_>,
         page: RawPage,
-        reading: Reading<ParsedPage>,
+        reading: Reading<PageRead>,
         took_ms: u64,
         found: &mut Found,
     ) -> PageToStore {
-        let (mut parsed, parse_failed) = match reading {
-            Reading::Read(parsed) => (*parsed, None),
-            Reading::Failed { why } => (ParsedPage::default(), Some(why)),
+        let (PageRead { mut parsed, findings }, parse_failed) = match reading {
+            Reading::Read(read) => (*read, None),
+            Reading::Failed { why } => {
+                (PageRead { parsed: ParsedPage::default(), findings: None }, Some(why))
+            }
         };
         let extract = parse_failed.is_none().then_some(&parsed);
         let packed = self.store.pack(&asked.context.crawl, &page, extract, asked.at);
@@ -299,7 +335,13 @@ impl Reader {
         // The links of an error page lead nowhere that the site itself does not lead to.
         if record.is_ok() {
             found.other_schemes = parsed.links_other_scheme;
-            found.links = discoveries(asked.context, record.directives.nofollow, &mut parsed);
+            found.links = discoveries(asked.context, record.directives.nofollow, &parsed);
+        }
+        if let (Some(shelf), Some(findings)) = (&self.shelf, findings)
+            && may_be_found(&record)
+        {
+            parsed.visible_text = String::new();
+            shelf.put(&record, SearchPage { parsed, findings });
         }
         PageToStore { record, packed }
     }
@@ -308,11 +350,11 @@ impl Reader {
     fn not_found_look(
         &self,
         fetched: &Fetched,
-        ahead: Option<Reading<ParsedPage>>,
+        ahead: Option<Reading<PageRead>>,
     ) -> Result<Option<NotFoundLook>, PoolError> {
         Ok(match &fetched.outcome {
             FetchOutcome::Page(page) => match self.reading(page, ahead)? {
-                Reading::Read(parsed) => Some(look_of(page, &parsed)),
+                Reading::Read(read) => Some(look_of(page, &read.parsed)),
                 Reading::Failed { .. } => None,
             },
             FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),
@@ -331,6 +373,15 @@ fn page_to_parse(work: &ParseWork) -> Option<&RawPage> {
         Purpose::Page => matches!(work.disposition, Disposition::Settle),
     };
     is_wanted.then_some(page)
+}
+
+/// Whether a page will be searched, as far as can be told before it is read. Only a page whose body is
+/// kept is read for that: of others the index knows what the store keeps, and no more.
+fn is_likely_searched(work: &ParseWork) -> bool {
+    let FetchOutcome::Page(page) = &work.fetched.outcome else { return false };
+    work.visit.purpose == Purpose::Page
+        && (200..300).contains(&page.status)
+        && matches!(work.context.crawl.keep, Keep::Html | Keep::Raw)
 }
 
 /// Whether anybody will look at the text of a page now.
@@ -402,24 +453,21 @@ struct Found {
 pub(crate) fn discoveries(
     context: &CrawlContext,
     page_nofollow: bool,
-    parsed: &mut ParsedPage,
+    parsed: &ParsedPage,
 ) -> Vec<Discovery> {
     let obey_rel = context.crawl.politeness.obey_rel_nofollow;
-    let refresh = parsed.refresh.take().map(|url| (url, String::new(), false));
-    let links = parsed.links.drain(..).map(|link| (link.url, link.anchor, link.nofollow));
+    let refresh = parsed.refresh.iter().map(|url| (url, "", false));
+    let links = parsed.links.iter().map(|link| (&link.url, link.anchor.as_str(), link.nofollow));
     links
         .chain(refresh)
-        .map(|(url, anchor, rel_nofollow)| (context.scope.treat_query(url), anchor, rel_nofollow))
+        .map(|(url, anchor, rel)| (context.scope.treat_query(url.clone()), anchor, rel))
         // The walk comes there by itself, and keeps what it finds in its runs.
         .filter(|(url, ..)| !is_of_walk(&context.walks, url))
         .map(|(url, anchor, rel_nofollow)| {
-            let hot = matches_topic(&context.topic, &url, &anchor);
+            let hot = matches_topic(&context.topic, &url, anchor);
             let nofollow = page_nofollow || obey_rel && rel_nofollow;
-            Discovery {
-                hot,
-                nofollow,
-                ..Discovery::page(url.clone(), context.keyer.key(&url), Via::Link)
-            }
+            let key = context.keyer.key(&url);
+            Discovery { hot, nofollow, ..Discovery::page(url, key, Via::Link) }
         })
         .collect()
 }

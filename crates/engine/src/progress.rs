@@ -96,6 +96,7 @@ pub(crate) fn picture(
         sites_total,
         fairness_index,
         stats: stats.clone(),
+        index_lag: 0,
         walks: Vec::new(),
     }
 }

@@ -4,8 +4,10 @@
 //! crash leaves documents and checkpoint of the same moment. It knows no store and never repairs
 //! itself: [`IndexError::needs_rebuild`] says when to call [`SearchIndex::create_anew`].
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tantivy::directory::MmapDirectory;
@@ -19,6 +21,7 @@ use crate::analysis::{StemPool, tokenizers};
 use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
+use crate::merging::Tiers;
 use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
@@ -52,6 +55,8 @@ pub struct SearchIndex {
     /// Protects the order of changes: a batch, its links and its checkpoint go in together.
     writer: Mutex<Writer>,
     reader: IndexReader,
+    /// How far the store was taken in by the last commit.
+    applied_upto: AtomicU64,
     /// What searches see; replaced whole after each commit.
     view: RwLock<Arc<View>>,
     /// What links say; replaced whole when it was worked out anew.
@@ -64,12 +69,20 @@ pub struct SearchIndex {
 struct Writer {
     engine: IndexWriter,
     log: LinkLog,
+    /// The links of what was taken in since the last commit.
+    linked: Vec<LoggedPage>,
+    /// Their keys: searches do not know them yet.
+    fresh: HashSet<DocKey>,
+    /// How far the store is taken in.
+    upto: u64,
 }
 
 impl Writer {
     /// Makes everything since the last commit durable together with the checkpoint.
-    fn commit(&mut self, upto: u64) -> Result<(), IndexError> {
-        let checkpoint = Checkpoint { upto, log: self.log.end() };
+    fn commit(&mut self) -> Result<(), IndexError> {
+        self.log.append(&self.linked)?;
+        self.linked.clear();
+        let checkpoint = Checkpoint { upto: self.upto, log: self.log.end() };
         let mut commit = self.engine.prepare_commit()?;
         commit.set_payload(&checkpoint.to_string());
         commit.commit()?;
@@ -109,14 +122,23 @@ impl SearchIndex {
             .num_merge_threads(1)
             .build();
         let engine = index.writer_with_options(options)?;
-        let log = LinkLog::open(dir, Checkpoint::of(&index)?.log)?;
+        engine.set_merge_policy(Box::new(Tiers));
+        let Checkpoint { upto, log } = Checkpoint::of(&index)?;
+        let log = LinkLog::open(dir, log)?;
         let view = View::of(&reader.searcher(), &fields, None)?;
         let links = Digest::read(dir, &dir.join(RANKS_FILE));
         Anchors::remove_others(dir, links.ranks.covers())?;
         Ok(Self {
             dir: dir.to_owned(),
             fields,
-            writer: Mutex::new(Writer { engine, log }),
+            writer: Mutex::new(Writer {
+                engine,
+                log,
+                linked: Vec::new(),
+                fresh: HashSet::new(),
+                upto,
+            }),
+            applied_upto: AtomicU64::new(upto),
             reader,
             view: RwLock::new(Arc::new(view)),
             links: RwLock::new(Arc::new(links)),
@@ -134,57 +156,85 @@ impl SearchIndex {
         Self::open(dir, limits)
     }
 
-    /// Takes in documents and takes out deleted ones, in one commit together with the checkpoint of
-    /// the store that they bring the index up to. Searches see them when this returns.
-    ///
-    /// A document replaces the one with its key, so a batch that is applied twice is there once.
-    /// Callers gather what came within a second: a commit costs tens of milliseconds however little
-    /// is in it. Merging goes on in the background and is never waited for.
+    /// Takes in documents and takes out deleted ones, and makes that durable together with the
+    /// checkpoint of the store that they bring the index up to. Searches see them when this returns.
     pub fn apply(
         &self,
         docs: &[IndexDoc],
         deleted: &[DocKey],
         upto: u64,
     ) -> Result<(), IndexError> {
+        self.take_in(docs, deleted, upto)?;
+        self.commit()
+    }
+
+    /// Takes in documents and takes out deleted ones, up to a checkpoint of the store. All of it counts
+    /// from the next commit on.
+    ///
+    /// A document replaces the one with its key, so a batch that is taken in twice is there once.
+    pub fn take_in(
+        &self,
+        docs: &[IndexDoc],
+        deleted: &[DocKey],
+        upto: u64,
+    ) -> Result<(), IndexError> {
         let mut writer = self.writer();
-        let by_key = |key: &DocKey| Term::from_field_bytes(self.fields.key, &key.to_bytes());
-        let mut linked = Vec::with_capacity(docs.len() + deleted.len());
+        let view = self.view();
+        // Takes out what was added before, earlier in this batch as well. Nearly all pages are new, and
+        // to look each up is far cheaper than to have each taken out of every segment in vain.
+        let take_out = |writer: &mut Writer, key: DocKey| -> Result<(), IndexError> {
+            if !writer.fresh.insert(key) || view.may_have(self.fields.key, key)? {
+                let key = Term::from_field_bytes(self.fields.key, &key.to_bytes());
+                writer.engine.delete_term(key);
+            }
+            Ok(())
+        };
         self.stems.lend(|stems| -> Result<(), IndexError> {
             for doc in docs {
-                // Takes out what was added before it, earlier in this batch as well.
-                writer.engine.delete_term(by_key(&doc.key));
+                take_out(&mut writer, doc.key)?;
                 let language = stem_language(doc);
                 writer.engine.add_document(self.fields.row(doc, language, stems))?;
-                linked.push(LoggedPage::of(doc, language));
+                writer.linked.push(LoggedPage::of(doc, language));
             }
             Ok(())
         })?;
         for key in deleted {
-            writer.engine.delete_term(by_key(key));
-            linked.push(LoggedPage::gone(*key));
+            take_out(&mut writer, *key)?;
+            writer.linked.push(LoggedPage::gone(*key));
         }
-        writer.log.append(&linked)?;
-        writer.commit(upto)?;
-        drop(writer);
-        self.reload()
+        writer.upto = upto;
+        Ok(())
     }
 
-    /// Takes out everything of a crawl. The checkpoint stays where it is.
+    /// Makes what was taken in durable, in one step with its checkpoint. Searches see it when this
+    /// returns. Costs tens of milliseconds however little there is, so that callers gather what comes
+    /// within a second. Merging goes on in the background and is never waited for.
+    pub fn commit(&self) -> Result<(), IndexError> {
+        let mut writer = self.writer();
+        writer.commit()?;
+        self.reload(&mut writer)
+    }
+
+    /// Takes out everything of a crawl, and makes durable what was taken in before.
     pub fn remove_crawl(&self, crawl: CrawlNo) -> Result<(), IndexError> {
-        let upto = self.applied_upto()?;
         let mut writer = self.writer();
         writer.engine.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
+        writer.linked.retain(|page| page.crawl != crawl.0);
         let without = writer.log.without_crawl(crawl)?;
         let before = std::mem::replace(&mut writer.log, without);
-        writer.commit(upto)?;
+        writer.commit()?;
         writer.log.forget_before(&before)?;
-        drop(writer);
-        self.reload()
+        self.reload(&mut writer)
     }
 
-    /// How far the store was read when the last commit was made.
-    pub fn applied_upto(&self) -> Result<u64, IndexError> {
-        Ok(Checkpoint::of(self.reader.searcher().index())?.upto)
+    /// How far the store was taken in when the last commit was made.
+    pub fn applied_upto(&self) -> u64 {
+        self.applied_upto.load(Ordering::Acquire)
+    }
+
+    /// How far the store is taken in, committed or not.
+    pub fn taken_upto(&self) -> u64 {
+        self.writer().upto
     }
 
     /// How many documents can be found.
@@ -279,10 +329,13 @@ impl SearchIndex {
         Ok(())
     }
 
-    fn reload(&self) -> Result<(), IndexError> {
+    /// Shows the last commit to searches.
+    fn reload(&self, writer: &mut Writer) -> Result<(), IndexError> {
         self.reader.reload()?;
         let view = View::of(&self.reader.searcher(), &self.fields, Some(&self.view()))?;
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
+        writer.fresh.clear();
+        self.applied_upto.store(writer.upto, Ordering::Release);
         Ok(())
     }
 

@@ -14,6 +14,7 @@ mod fields;
 mod index;
 mod inert;
 mod links;
+mod merging;
 mod near_duplicates;
 mod query;
 mod search;

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use tantivy::Searcher;
 use tantivy::index::SegmentId;
+use tantivy::schema::Field;
 
-use crate::IndexError;
 use crate::analysis::Language;
 use crate::fields::{Fields, name};
+use crate::{DocKey, IndexError};
 
 /// A moment of the index, and what ranking wants to know about it as a whole.
 pub(crate) struct View {
@@ -61,5 +62,16 @@ impl View {
             words_mean: (words as f32 / docs.max(1) as f32).max(1.0),
             words_of_segments,
         })
+    }
+
+    /// Whether there is a page with this key, or was one that is still to be cleared away.
+    pub(crate) fn may_have(&self, field: Field, key: DocKey) -> Result<bool, IndexError> {
+        let key = key.to_bytes();
+        for segment in self.searcher.segment_readers() {
+            if segment.inverted_index(field)?.terms().get(key)?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

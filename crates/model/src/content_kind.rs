@@ -87,10 +87,17 @@ impl PageContent {
 /// The part of a page's content that a crawl goes by; the rest stays empty.
 impl From<ParsedPage> for PageContent {
     fn from(parsed: ParsedPage) -> Self {
+        Self::default().with(parsed)
+    }
+}
+
+impl PageContent {
+    /// The same content together with what a crawl goes by.
+    pub fn with(self, parsed: ParsedPage) -> Self {
         let mut content = Self {
             charset: parsed.charset,
             title: parsed.title,
-            description: parsed.description,
+            description: parsed.description.or(self.description),
             keywords: parsed.keywords,
             language_declared: parsed.language,
             canonical: parsed.canonical,
@@ -100,7 +107,7 @@ impl From<ParsedPage> for PageContent {
             links: parsed.links,
             visible_text: parsed.visible_text,
             warnings: parsed.warnings,
-            ..Self::default()
+            ..self
         };
         content.dropped.links = parsed.links_dropped;
         content

@@ -10,6 +10,7 @@ mod content_kind;
 mod crawl;
 mod fetch_rules;
 mod fetched;
+mod findings;
 mod host;
 mod linear;
 mod origin;
@@ -35,6 +36,7 @@ pub use crate::crawl::{
 };
 pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
+pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::linear::{
     Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,

@@ -30,6 +30,9 @@ pub struct Progress {
     /// Nothing answers any more, on any host: the fault may be on this side.
     #[serde(default)]
     pub suspects_network: bool,
+    /// Pages of all crawls of the process that are stored and cannot be found yet.
+    #[serde(default)]
+    pub index_lag: u64,
     /// The walks of a linear crawl.
     #[serde(default)]
     pub walks: Vec<WalkCoverage>,

@@ -16,7 +16,7 @@ use telusur_model::RawPage;
 use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
-use crate::parser::{Extent, InProcess, VisibleText};
+use crate::parser::InProcess;
 use crate::socket::{self, Endless, Line};
 
 /// The hidden command of the program that makes it a child.
@@ -38,10 +38,9 @@ pub fn child_if_asked() -> Option<ExitCode> {
     }
     let parser = InProcess::default();
     Some(child_main(arguments, |page, depth| match depth {
-        Depth::Links => Answer::Parsed(Box::new(parser.parse_page(page, VisibleText::Left))),
-        Depth::Text => Answer::Parsed(Box::new(parser.parse_page(page, VisibleText::Taken))),
-        Depth::Search => Answer::Read(Box::new(parser.read_page(page, Extent::Search))),
-        Depth::Everything => Answer::Read(Box::new(parser.read_page(page, Extent::Everything))),
+        Depth::Crawl(text) => Answer::Parsed(Box::new(parser.parse_page(page, text))),
+        Depth::Search(text) => Answer::ForSearch(Box::new(parser.search_page(page, text))),
+        Depth::Everything => Answer::Read(Box::new(parser.read_page(page))),
     }))
 }
 

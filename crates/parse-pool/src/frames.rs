@@ -12,9 +12,10 @@ use std::io::{self, IoSlice, Read, Write};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage};
+use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage, SearchPage};
 
 use crate::jail::JailReport;
+use crate::parser::VisibleText;
 
 /// Largest frame, both ways. The default limit of a body is 1 MiB; what is in a page (text, tables,
 /// scripts) is a small multiple of its body, and a child has 256 MiB for the whole of its work.
@@ -22,7 +23,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Changed whenever frames change. Parent and child are the same program, so that a difference
 /// means that something else answered.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const MAGIC: [u8; 4] = *b"TLSR";
 const HEADER_BYTES: usize = 9;
 /// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
@@ -67,12 +68,10 @@ impl Hello {
 /// How much of a page is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Depth {
-    /// What a crawl goes by, without the text: its answer is [`Answer::Parsed`].
-    Links,
-    /// The same with the visible text.
-    Text,
-    /// What a search index wants: its answer is [`Answer::Read`].
-    Search,
+    /// What a crawl goes by: its answer is [`Answer::Parsed`].
+    Crawl(VisibleText),
+    /// The same with what a search goes by: its answer is [`Answer::ForSearch`].
+    Search(VisibleText),
     /// Everything that is in it: its answer is [`Answer::Read`].
     Everything,
 }
@@ -141,6 +140,8 @@ impl Batch {
 pub enum Answer {
     /// What a crawl goes by.
     Parsed(Box<ParsedPage>),
+    /// What a crawl and a search go by.
+    ForSearch(Box<SearchPage>),
     /// Everything that is in it.
     Read(Box<PageContent>),
     /// The parser panicked; parsing is pure, so it would again.
@@ -157,11 +158,13 @@ enum Kind {
     Panicked = 4,
     AnswerTooLarge = 5,
     Read = 6,
+    ForSearch = 7,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
-        let answers = [Self::Parsed, Self::Read, Self::Panicked, Self::AnswerTooLarge];
+        let answers =
+            [Self::Parsed, Self::ForSearch, Self::Read, Self::Panicked, Self::AnswerTooLarge];
         [Self::Hello, Self::Batch].into_iter().chain(answers).find(|kind| *kind as u8 == byte)
     }
 }
@@ -260,12 +263,11 @@ impl Frame {
         match (self.kind, depth) {
             (Kind::Panicked, _) => self.decode(Kind::Panicked).map(Answer::Panicked),
             (Kind::AnswerTooLarge, _) => Ok(Answer::TooLarge),
-            (_, Depth::Links | Depth::Text) => {
-                self.decode(Kind::Parsed).map(Box::new).map(Answer::Parsed)
+            (_, Depth::Crawl(_)) => self.decode(Kind::Parsed).map(Box::new).map(Answer::Parsed),
+            (_, Depth::Search(_)) => {
+                self.decode(Kind::ForSearch).map(Box::new).map(Answer::ForSearch)
             }
-            (_, Depth::Search | Depth::Everything) => {
-                self.decode(Kind::Read).map(Box::new).map(Answer::Read)
-            }
+            (_, Depth::Everything) => self.decode(Kind::Read).map(Box::new).map(Answer::Read),
         }
     }
 
@@ -317,6 +319,7 @@ pub fn send_batch(
 pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameError> {
     let appended = match answer {
         Answer::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
+        Answer::ForSearch(read) => append(outbox, Kind::ForSearch, read, 0),
         Answer::Read(content) => append(outbox, Kind::Read, content, 0),
         Answer::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
         Answer::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),

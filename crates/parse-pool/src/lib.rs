@@ -1,7 +1,7 @@
 //! Runs the parser where a page cannot hurt: in child processes that can do nothing but parse.
 //!
-//! A [`Parser`] takes raw pages and says what is in them, as much as a crawl needs or everything, or
-//! that they could not be read. There are
+//! A [`Parser`] takes raw pages and says what is in them, as much as a crawl needs, or a search, or
+//! everything, or that they could not be read. There are
 //! two: [`InProcess`] parses in the calling thread, [`ParserPool`] hands the page to a jailed child
 //! of the same program. Linux only: the jail is made of Linux' parts.
 //!
@@ -31,6 +31,6 @@ mod jail;
 pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
 pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
-pub use crate::parser::{Extent, InProcess, Parser, PoolError, Reading, VisibleText};
+pub use crate::parser::{InProcess, Parser, PoolError, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};
 pub use crate::socket::through_short_path;

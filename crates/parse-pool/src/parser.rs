@@ -3,7 +3,8 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use telusur_model::{PageContent, ParsedPage, RawPage};
+use serde::{Deserialize, Serialize};
+use telusur_model::{PageContent, ParsedPage, RawPage, SearchPage};
 use telusur_parse::{ContentLimits, ParseLimits};
 
 /// Reads pages. The calls block until the pages are read.
@@ -17,12 +18,15 @@ pub trait Parser: Send + Sync {
         text: VisibleText,
     ) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
 
-    /// Likewise, but reads what is in the pages for people.
-    fn read_all(
+    /// Likewise, together with what a search goes by.
+    fn read_for_search(
         &self,
         pages: &[&RawPage],
-        extent: Extent,
-    ) -> Result<Vec<Reading<PageContent>>, PoolError>;
+        text: VisibleText,
+    ) -> Result<Vec<Reading<SearchPage>>, PoolError>;
+
+    /// Likewise, but reads everything that is in the pages.
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError>;
 
     /// Reads what a crawl goes by out of one page, with its text.
     fn parse(&self, page: &RawPage) -> Result<Reading<ParsedPage>, PoolError> {
@@ -31,26 +35,17 @@ pub trait Parser: Send + Sync {
 
     /// Reads everything that is in one page.
     fn read(&self, page: &RawPage) -> Result<Reading<PageContent>, PoolError> {
-        self.read_all(&[page], Extent::Everything).map(only)
+        self.read_all(&[page]).map(only)
     }
 }
 
 /// Whether the visible text of pages is wanted: it is most of what is in them, and few need it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VisibleText {
     /// It is.
     Taken,
     /// It is left empty.
     Left,
-}
-
-/// How much of what is in pages is wanted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// What a search index wants: the visible text is left empty, of other things there are few.
-    Search,
-    /// Everything.
-    Everything,
 }
 
 fn only<T>(mut readings: Vec<Reading<T>>) -> Reading<T> {
@@ -67,6 +62,16 @@ pub enum Reading<T> {
         /// How the parser broke, for people.
         why: String,
     },
+}
+
+impl<T> Reading<T> {
+    /// The same reading of something else.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Reading<U> {
+        match self {
+            Self::Read(found) => Reading::Read(Box::new(change(*found))),
+            Self::Failed { why } => Reading::Failed { why },
+        }
+    }
 }
 
 /// Why no page can be read.
@@ -121,20 +126,18 @@ impl InProcess {
         parsed
     }
 
-    /// Reads one page; panics are the caller's.
-    pub(crate) fn read_page(&self, page: &RawPage, extent: Extent) -> PageContent {
-        match extent {
-            Extent::Everything => telusur_parse::read_page(page, &self.content),
-            Extent::Search => {
-                let mut content = telusur_parse::read_page(page, &self.search);
-                let visible_text = std::mem::take(&mut content.visible_text);
-                // A page in which nothing is main content is found by whatever it shows.
-                if content.text.is_empty() {
-                    content.text = visible_text;
-                }
-                content
-            }
+    /// Reads one page for search as well; panics are the caller's.
+    pub(crate) fn search_page(&self, page: &RawPage, text: VisibleText) -> SearchPage {
+        let mut read = telusur_parse::read_for_search(page, &self.search);
+        if text == VisibleText::Left {
+            read.parsed.visible_text = String::new();
         }
+        read
+    }
+
+    /// Reads everything in one page; panics are the caller's.
+    pub(crate) fn read_page(&self, page: &RawPage) -> PageContent {
+        telusur_parse::read_page(page, &self.content)
     }
 }
 
@@ -147,12 +150,16 @@ impl Parser for InProcess {
         Ok(pages.iter().map(|page| guarded(|| self.parse_page(page, text))).collect())
     }
 
-    fn read_all(
+    fn read_for_search(
         &self,
         pages: &[&RawPage],
-        extent: Extent,
-    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        Ok(pages.iter().map(|page| guarded(|| self.read_page(page, extent))).collect())
+        text: VisibleText,
+    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+        Ok(pages.iter().map(|page| guarded(|| self.search_page(page, text))).collect())
+    }
+
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        Ok(pages.iter().map(|page| guarded(|| self.read_page(page))).collect())
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage};
+use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage, SearchPage};
 
 use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
 use crate::jail::JailReport;
 use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
-use crate::parser::{Extent, Parser, PoolError, Reading, VisibleText, panicked};
+use crate::parser::{Parser, PoolError, Reading, VisibleText, panicked};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
 /// however many pages it has.
@@ -93,7 +93,7 @@ impl ParserPool {
             resting.push(nursery.child().map_err(start)?.0);
         }
         let mut answers = Vec::new();
-        match resting[0].read(Depth::Links, &[&harmless_page()], &mut answers) {
+        match resting[0].read(HARMLESS_DEPTH, &[&harmless_page()], &mut answers) {
             Ok(()) if matches!(answers[..], [Answer::Parsed(_)]) => {}
             Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
             Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
@@ -180,7 +180,7 @@ impl ParserPool {
     /// After a page has killed two children: was it the page? A child that cannot read a harmless
     /// page either says that it was not, and that pages must not be blamed for it.
     fn check_health(&self) -> Result<(), PoolError> {
-        while let Some(why) = self.attempt(Depth::Links, &[&harmless_page()])?.death {
+        while let Some(why) = self.attempt(HARMLESS_DEPTH, &[&harmless_page()])?.death {
             self.note_fruitless(why)?;
         }
         Ok(())
@@ -248,23 +248,19 @@ impl Parser for ParserPool {
         pages: &[&RawPage],
         text: VisibleText,
     ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
-        let depth = match text {
-            VisibleText::Taken => Depth::Text,
-            VisibleText::Left => Depth::Links,
-        };
-        self.all(depth, pages)
+        self.all(Depth::Crawl(text), pages)
     }
 
-    fn read_all(
+    fn read_for_search(
         &self,
         pages: &[&RawPage],
-        extent: Extent,
-    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        let depth = match extent {
-            Extent::Search => Depth::Search,
-            Extent::Everything => Depth::Everything,
-        };
-        self.all(depth, pages)
+        text: VisibleText,
+    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+        self.all(Depth::Search(text), pages)
+    }
+
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        self.all(Depth::Everything, pages)
     }
 }
 
@@ -277,6 +273,12 @@ trait Found: Sized {
 impl Found for ParsedPage {
     fn found(answer: Answer) -> Option<Box<Self>> {
         if let Answer::Parsed(parsed) = answer { Some(parsed) } else { None }
+    }
+}
+
+impl Found for SearchPage {
+    fn found(answer: Answer) -> Option<Box<Self>> {
+        if let Answer::ForSearch(read) = answer { Some(read) } else { None }
     }
 }
 
@@ -347,6 +349,9 @@ fn reading<T: Found>(answer: Answer) -> Reading<T> {
         read => Reading::Read(T::found(read).expect("an answer of another depth is malformed")),
     }
 }
+
+/// How deeply a child reads a page that only shows whether it can read at all.
+const HARMLESS_DEPTH: Depth = Depth::Crawl(VisibleText::Left);
 
 /// A page that no parser can stumble over.
 fn harmless_page() -> RawPage {

@@ -1,8 +1,9 @@
 //! Bytes from the web to what is in a page: charset, title, links, text, and everything else.
 //!
 //! Pure and total: nothing here does I/O, reads a clock, starts a thread or can fail. The same bytes
-//! give the same answer; what went wrong on the way is in its warnings. There are two depths:
-//! [`parse`] takes what a crawl goes by, [`read_page`] takes everything.
+//! give the same answer; what went wrong on the way is in its warnings. There are three depths:
+//! [`parse`] takes what a crawl goes by, [`read_for_search`] also what a search goes by, [`read_page`]
+//! takes everything.
 //!
 //! The way of a page, one module each: `kind` decides whether it is read at all, `charset`
 //! makes text of it, `tokens` cuts the text into tags and characters, `guard` keeps hostile
@@ -34,10 +35,12 @@ mod language;
 mod main_content;
 mod markdown;
 
+mod search;
+
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{Link, LinkKind, PageContent, ParsedPage, RawPage, Warning};
+use telusur_model::{Link, LinkKind, PageContent, ParsedPage, RawPage, SearchPage, Warning};
 
 pub use crate::kind::{PageKind, is_parsed};
 pub use crate::limits::{ContentLimits, ParseLimits};
@@ -82,6 +85,22 @@ pub fn read_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
     content
 }
 
+/// Reads what a crawl goes by, exactly as [`parse`] does, and what a search goes by, at once. Costs
+/// about twice as much as [`parse`]; what `limits` must allow is [`ContentLimits::for_search`].
+pub fn read_for_search(page: &RawPage, limits: &ContentLimits) -> SearchPage {
+    let content_type = page.content_type();
+    let mut read = match is_parsed(content_type.as_deref(), &page.body) {
+        PageKind::Html => search::html(page, Syntax::of(content_type.as_deref()), limits),
+        PageKind::Feed => search::feed(read_feed_page(page, limits)),
+        PageKind::PlainText => search::plain_text(parse_plain_text(page, &limits.parse)),
+        PageKind::Other => SearchPage::default(),
+    };
+    if page.truncated {
+        read.parsed.warnings.push(Warning::Truncated);
+    }
+    read
+}
+
 fn parse_html(page: &RawPage, syntax: Syntax, limits: &ParseLimits) -> ParsedPage {
     let decoded = charset::decode_html(page);
     let document = tokens::build_tree(&decoded.text, syntax, Detail::Crawl, limits);
@@ -92,35 +111,55 @@ fn parse_html(page: &RawPage, syntax: Syntax, limits: &ParseLimits) -> ParsedPag
 }
 
 fn read_html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> PageContent {
-    let decoded = charset::decode_html(page);
-    let document = tokens::build_tree(&decoded.text, syntax, Detail::Everything, &limits.parse);
-    let tree = &document.tree;
-    let extract = extract::extract(tree, &page.url, &limits.parse);
-    let base = Base { page: &page.url, base: extract.base.as_ref().unwrap_or(&page.url) };
-    let mut content = PageContent::from(extract.page);
-    decoded.charset.clone_into(&mut content.charset);
-    content.html5 = extract.has_article;
-    content.warnings.extend(warnings(&decoded, &document));
+    let HtmlPage { parsed, content } =
+        HtmlPage::read(&charset::decode_html(page), page, syntax, limits);
+    content.with(parsed)
+}
 
-    let title = content.title.clone();
-    let mut signs = PageSigns::new(&page.url, title.as_deref());
-    let article_body = content::collect(tree, base, limits, &mut signs, &mut content);
+/// What is in a page of HTML.
+struct HtmlPage {
+    /// What a crawl goes by.
+    parsed: ParsedPage,
+    /// Everything else.
+    content: PageContent,
+}
 
-    let main = MainContent::of(tree, &signs, limits.parse.text_bytes_max);
-    content.text = main.text();
-    let has_tables = !content.tables.is_empty();
-    let markdown =
-        markdown::write_markdown(tree, &main, base, has_tables, limits.markdown_bytes_max);
-    content.markdown = markdown.text;
-    if markdown.truncated && !content.warnings.contains(&Warning::TooMuchText) {
-        content.warnings.push(Warning::TooMuchText);
+impl HtmlPage {
+    fn read(decoded: &Decoded<'_>, page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> Self {
+        let document = tokens::build_tree(&decoded.text, syntax, Detail::Everything, &limits.parse);
+        let tree = &document.tree;
+        let extract = extract::extract(tree, &page.url, &limits.parse);
+        let base = Base { page: &page.url, base: extract.base.as_ref().unwrap_or(&page.url) };
+        let mut parsed = extract.page;
+        decoded.charset.clone_into(&mut parsed.charset);
+        parsed.warnings.extend(warnings(decoded, &document));
+
+        let mut content = PageContent { html5: extract.has_article, ..PageContent::default() };
+        let mut signs = PageSigns::new(&page.url, parsed.title.as_deref());
+        let article_body = content::collect(tree, base, limits, &mut signs, &mut content);
+        let main = MainContent::of(tree, &signs, limits.parse.text_bytes_max);
+        content.text = main.text();
+        if limits.markdown_bytes_max > 0 {
+            let has_tables = !content.tables.is_empty();
+            let markdown =
+                markdown::write_markdown(tree, &main, base, has_tables, limits.markdown_bytes_max);
+            content.markdown = markdown.text;
+            if markdown.truncated && !parsed.warnings.contains(&Warning::TooMuchText) {
+                parsed.warnings.push(Warning::TooMuchText);
+            }
+        }
+        if let Some(body) = article_body.filter(|body| is_shown_by_script(&content.text, body)) {
+            if limits.markdown_bytes_max > 0 {
+                content.markdown.clone_from(&body);
+            }
+            content.text = body;
+        }
+        let text = if content.text.is_empty() { &parsed.visible_text } else { &content.text };
+        let language = language::language_of(text, parsed.language.as_deref());
+        content.language_detected = language.detected.map(str::to_owned);
+        content.language = language.decided;
+        Self { parsed, content }
     }
-    if let Some(body) = article_body.filter(|body| is_shown_by_script(&content.text, body)) {
-        content.markdown.clone_from(&body);
-        content.text = body;
-    }
-    decide_language(&mut content);
-    content
 }
 
 /// Whether the page itself shows next to nothing of the article that its structured data holds:

@@ -228,6 +228,7 @@ mod tests {
         let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };
         Progress {
             suspects_network: false,
+            index_lag: 0,
             walks: Vec::new(),
             crawl: CrawlNo(7),
             state,

@@ -111,7 +111,7 @@ fn reread(
     step: &mut Step,
 ) -> Result<Option<Vec<RereadChange>>, StoreError> {
     let Some(raw) = stored_answer(stored.store.as_ref(), &page)? else { return Ok(None) };
-    let (mut parsed, parse_failed) = match stored.parse(&raw)? {
+    let (parsed, parse_failed) = match stored.parse(&raw)? {
         Reading::Read(parsed) => (*parsed, None),
         Reading::Failed { why } => (ParsedPage::default(), Some(why)),
     };
@@ -133,7 +133,7 @@ fn reread(
             depth: page.depth,
             hops_outside,
             at,
-            discoveries: discoveries(context, now.directives.nofollow, &mut parsed),
+            discoveries: discoveries(context, now.directives.nofollow, &parsed),
             scope: Arc::clone(&context.scope),
         });
     }

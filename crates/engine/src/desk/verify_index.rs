@@ -43,7 +43,7 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
     let mut check = new_check();
     index.validate()?;
     // In this order: what is stored and indexed meanwhile is then in the store at least.
-    let upto = index.applied_upto()?;
+    let upto = index.applied_upto();
     let mut left: HashMap<DocKey, u32> = HashMap::new();
     index.each_key(&mut |key| *left.entry(key).or_default() += 1)?;
     let store = &pages.store;

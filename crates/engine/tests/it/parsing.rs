@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
-use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage};
-use telusur_parse_pool::{Extent, InProcess, Parser, PoolError, Reading, VisibleText};
+use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
+use telusur_parse_pool::{InProcess, Parser, PoolError, Reading, VisibleText};
 use telusur_store::{CrawlStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -32,12 +32,17 @@ impl Parser for Fussy {
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 
-    fn read_all(
+    fn read_for_search(
         &self,
         pages: &[&RawPage],
-        extent: Extent,
-    ) -> Result<Vec<Reading<PageContent>>, PoolError> {
-        let readings = InProcess::default().read_all(pages, extent)?.into_iter();
+        text: VisibleText,
+    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+        let readings = InProcess::default().read_for_search(pages, text)?.into_iter();
+        Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
+    }
+
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+        let readings = InProcess::default().read_all(pages)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 }
@@ -58,7 +63,15 @@ impl Parser for Broken {
         Err(no_children())
     }
 
-    fn read_all(&self, _: &[&RawPage], _: Extent) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_for_search(
+        &self,
+        _: &[&RawPage],
+        _: VisibleText,
+    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+        Err(no_children())
+    }
+
+    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
         Err(no_children())
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::jail::Wall;
 
+const LINKS: Depth = Depth::Crawl(VisibleText::Left);
+
 fn page(body: &'static [u8]) -> RawPage {
     RawPage {
         url: PageUrl::parse("http://a.org/x?y=1").unwrap(),
@@ -17,7 +19,7 @@ fn page(body: &'static [u8]) -> RawPage {
 
 fn sent_page() -> Vec<u8> {
     let mut wire = Vec::new();
-    send_batch(&mut wire, Depth::Links, &[&page(b"<p>hello")]).unwrap();
+    send_batch(&mut wire, LINKS, &[&page(b"<p>hello")]).unwrap();
     wire
 }
 
@@ -80,7 +82,7 @@ impl Write for Reluctant {
 fn a_page_arrives_as_it_was_sent() {
     for body in [&b""[..], b"<p>hello", &[0; 3 << 20]] {
         let mut wire = Vec::new();
-        send_batch(&mut wire, Depth::Links, &[&page(body)]).unwrap();
+        send_batch(&mut wire, LINKS, &[&page(body)]).unwrap();
         assert_eq!(read_batch(&mut &wire[..]).unwrap(), [page(body)]);
     }
 }
@@ -89,8 +91,8 @@ fn a_page_arrives_as_it_was_sent() {
 fn pages_of_a_batch_arrive_together() {
     let (one, two, three) = (page(b"one"), page(b""), page(b"three"));
     let mut wire = Vec::new();
-    send_batch(&mut wire, Depth::Links, &[&one, &two]).unwrap();
-    send_batch(&mut wire, Depth::Links, &[&three]).unwrap();
+    send_batch(&mut wire, LINKS, &[&one, &two]).unwrap();
+    send_batch(&mut wire, LINKS, &[&three]).unwrap();
     let mut left = &wire[..];
     assert_eq!(read_batch(&mut left).unwrap(), [one, two]);
     assert_eq!(read_batch(&mut left).unwrap(), [three]);
@@ -101,7 +103,7 @@ fn pages_of_a_batch_arrive_together() {
 fn pages_can_be_taken_off_the_stream_before_their_turn() {
     let (one, two, three) = (page(b"one"), page(b""), page(b"three"));
     let mut wire = Vec::new();
-    send_batch(&mut wire, Depth::Links, &[&one, &two, &three]).unwrap();
+    send_batch(&mut wire, LINKS, &[&one, &two, &three]).unwrap();
     let mut left = &wire[..];
     let mut batch = Batch::read(&mut left).unwrap();
     assert_eq!(batch.next_page(&mut left).unwrap(), Some(one));
@@ -123,7 +125,7 @@ fn a_batch_is_made_of_its_pages() {
     wire[5] -= 2;
     malformed(read_batch(&mut &wire[..]));
     wire.clear();
-    send_batch(&mut wire, Depth::Links, &[]).unwrap();
+    send_batch(&mut wire, LINKS, &[]).unwrap();
     malformed(read_batch(&mut &wire[..]));
 }
 
@@ -142,7 +144,7 @@ fn an_answer_arrives_as_it_was_sent() {
     }
     let mut left = &wire[..];
     for answer in answers {
-        assert_eq!(Frame::read(&mut left).unwrap().into_answer(Depth::Links).unwrap(), answer);
+        assert_eq!(Frame::read(&mut left).unwrap().into_answer(LINKS).unwrap(), answer);
     }
     assert!(matches!(Frame::read(&mut left), Err(FrameError::Ended)));
 }
@@ -153,7 +155,8 @@ fn an_answer_has_the_depth_that_was_asked_for() {
     append_answer(&mut links, &Answer::Parsed(Box::default())).unwrap();
     append_answer(&mut everything, &Answer::Read(Box::default())).unwrap();
     malformed(read(&links).unwrap().into_answer(Depth::Everything));
-    malformed(read(&everything).unwrap().into_answer(Depth::Links));
+    malformed(read(&everything).unwrap().into_answer(LINKS));
+    malformed(read(&links).unwrap().into_answer(Depth::Search(VisibleText::Left)));
     let answer = read(&everything).unwrap().into_answer(Depth::Everything).unwrap();
     assert_eq!(answer, Answer::Read(Box::default()));
 }
@@ -161,7 +164,7 @@ fn an_answer_has_the_depth_that_was_asked_for() {
 #[test]
 fn a_stream_may_give_and_take_as_little_as_it_likes() {
     let mut stream = Reluctant::holding(Vec::new());
-    send_batch(&mut stream, Depth::Links, &[&page(b"<p>hello")]).unwrap();
+    send_batch(&mut stream, LINKS, &[&page(b"<p>hello")]).unwrap();
     assert_eq!(stream.bytes, sent_page());
     assert_eq!(read_batch(&mut stream).unwrap(), [page(b"<p>hello")]);
 }
@@ -178,7 +181,7 @@ fn a_frame_that_is_cut_is_an_error_at_every_byte() {
 #[test]
 fn an_unknown_kind_is_malformed() {
     malformed(read(&[0; HEADER_BYTES]));
-    malformed(read(&[7, 0, 0, 0, 0, 0, 0, 0, 0]));
+    malformed(read(&[8, 0, 0, 0, 0, 0, 0, 0, 0]));
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn bytes_behind_the_head_are_malformed() {
     append_answer(&mut wire, &Answer::Panicked("oh".into())).unwrap();
     wire.push(0);
     wire[1] += 1;
-    malformed(read(&wire).unwrap().into_answer(Depth::Links));
+    malformed(read(&wire).unwrap().into_answer(LINKS));
 }
 
 #[test]
@@ -222,10 +225,7 @@ fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
 fn a_page_beyond_the_limit_is_not_sent() {
     let large = RawPage { body: Bytes::from(vec![0; FRAME_BYTES_MAX]), ..page(b"") };
     let mut wire = Vec::new();
-    assert!(matches!(
-        send_batch(&mut wire, Depth::Links, &[&large]),
-        Err(FrameError::TooLarge { .. })
-    ));
+    assert!(matches!(send_batch(&mut wire, LINKS, &[&large]), Err(FrameError::TooLarge { .. })));
     assert!(wire.is_empty());
 }
 
@@ -237,8 +237,7 @@ fn an_answer_beyond_the_limit_is_said_to_be_one() {
     append_answer(&mut wire, &Answer::Panicked("before".into())).unwrap();
     append_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();
     let mut left = &wire[..];
-    let answers =
-        [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer(Depth::Links).unwrap());
+    let answers = [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer(LINKS).unwrap());
     assert_eq!(answers, [Answer::Panicked("before".into()), Answer::TooLarge]);
     assert!(left.is_empty());
 }

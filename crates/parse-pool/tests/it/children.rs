@@ -6,9 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 use telusur_model::{ParsedPage, RawPage};
-use telusur_parse::{ContentLimits, ParseLimits, read_page};
+use telusur_parse::{ContentLimits, ParseLimits, read_for_search, read_page};
 use telusur_parse_pool::frames::{Answer, Batch, Depth, Hello, append_answer, send_hello};
-use telusur_parse_pool::{JailReport, Wall, child_main};
+use telusur_parse_pool::{JailReport, VisibleText, Wall, child_main};
 
 use crate::{attempts, deaths};
 
@@ -55,13 +55,14 @@ fn jailed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         pages += 1;
         let parsed = obey(page, pages);
         match depth {
-            Depth::Links => {
+            Depth::Crawl(VisibleText::Left) => {
                 Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
             }
-            Depth::Text => Answer::Parsed(Box::new(parsed)),
-            Depth::Search | Depth::Everything => {
-                Answer::Read(Box::new(read_page(page, &ContentLimits::default())))
+            Depth::Crawl(VisibleText::Taken) => Answer::Parsed(Box::new(parsed)),
+            Depth::Search(_) => {
+                Answer::ForSearch(Box::new(read_for_search(page, &ContentLimits::for_search())))
             }
+            Depth::Everything => Answer::Read(Box::new(read_page(page, &ContentLimits::default()))),
         }
     })
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
 
-use telusur_parse_pool::{Extent, Parser, PoolError, Reading, VisibleText};
+use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
 
 use crate::support::{Plan, TestPool, kill, one_child, page, wait_until_busy, wait_until_gone};
 
@@ -121,7 +121,7 @@ pub(crate) fn neighbours_are_not_blamed() {
     let outcomes = test.pool.parse_all(&pages.each_ref(), VisibleText::Taken).unwrap();
     let parsed = outcomes.iter().map(|outcome| matches!(outcome, Reading::Read(_)));
     assert_eq!(parsed.collect::<Vec<_>>(), [true, false, true, false, true]);
-    let readings = test.pool.read_all(&pages.each_ref(), Extent::Everything).unwrap();
+    let readings = test.pool.read_all(&pages.each_ref()).unwrap();
     let read = readings.iter().map(|reading| matches!(reading, Reading::Read(_)));
     assert_eq!(read.collect::<Vec<_>>(), [true, false, true, false, true]);
 }

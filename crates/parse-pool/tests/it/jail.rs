@@ -1,6 +1,6 @@
 //! What a child can do: parse, and nothing else.
 
-use telusur_parse_pool::{Extent, InProcess, Parser, VisibleText, Wall};
+use telusur_parse_pool::{InProcess, Parser, VisibleText, Wall};
 
 use crate::attempts::{self, ATTEMPTS};
 use crate::support::{Plan, html, one_child, page};
@@ -21,9 +21,10 @@ pub(crate) fn pages_are_read_as_in_this_process() {
     for (page, outcome) in pages.iter().zip(outcomes) {
         assert_eq!(test.pool.parse(page).unwrap(), outcome);
     }
+    assert_eq!(test.pool.read_all(&pages).unwrap(), here.read_all(&pages).unwrap());
     assert_eq!(
-        test.pool.read_all(&pages, Extent::Everything).unwrap(),
-        here.read_all(&pages, Extent::Everything).unwrap()
+        test.pool.read_for_search(&pages, VisibleText::Taken).unwrap(),
+        here.read_for_search(&pages, VisibleText::Taken).unwrap()
     );
     assert!(test.pool.parse_all(&[], VisibleText::Taken).unwrap().is_empty());
 }

@@ -221,11 +221,10 @@ impl<'t> Head<'t> {
         content.published = self.published.map(|(_, date)| date).or(self.first_time);
         content.modified = self.modified.map(|(_, date)| date);
         content.author = self.author.map(|(_, name)| name);
-        if content.description.is_none() {
-            let said = |property: &&MetaProperty| property.name == "og:description";
-            let property = self.open_graph.iter().find(said);
-            content.description = property.map(|property| property.value.clone());
-        }
+        // Counts if the page has no description of its own.
+        let said = |property: &&MetaProperty| property.name == "og:description";
+        let property = self.open_graph.iter().find(said);
+        content.description = property.map(|property| property.value.clone());
         content.open_graph = self.open_graph;
         content.dropped.open_graph = self.open_graph_dropped;
         content.json_ld = self.json_ld;

@@ -5,6 +5,7 @@ mod hostile;
 mod links;
 mod main_content;
 mod page;
+mod search;
 mod tree;
 mod visible_text;
 

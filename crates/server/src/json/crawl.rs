@@ -146,6 +146,8 @@ pub struct StatsView {
     pub hosts: Vec<HostStats>,
     /// Nothing answers any more, on any host: the fault may be on this side.
     pub suspects_network: bool,
+    /// Pages of all running crawls that are stored and cannot be found yet.
+    pub index_lag: u64,
 }
 
 /// A site's share.

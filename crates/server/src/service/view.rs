@@ -262,6 +262,7 @@ fn stats_view(record: &CrawlRecord, progress: Option<&Progress>, hosts: &[HostRo
         sites_total: sites.total,
         hosts: host_stats(record, hosts),
         suspects_network: live.is_some_and(|live| live.suspects_network),
+        index_lag: live.map_or(0, |live| live.index_lag),
     }
 }
 

@@ -45,7 +45,7 @@ fn watch(store: &dyn Store, index: &SearchIndex, crawl: CrawlNo, is_over: &Atomi
     let mut seen = 0;
     loop {
         let is_last = is_over.load(Ordering::Acquire);
-        let upto = index.applied_upto().unwrap_or(seen);
+        let upto = index.applied_upto();
         while upto > seen {
             let now = clock.wall();
             let Ok(pages) = store.pages_after(crawl, seen, PAGES_MAX) else { return waits };

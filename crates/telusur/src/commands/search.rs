@@ -383,7 +383,7 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
         .map_err(|error| failed(&error))?;
     indexer.digest_links().map_err(|error| failed(&error))?;
     let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
-    let upto = index.applied_upto().map_err(|error| failed(&error))?;
+    let upto = index.applied_upto();
     open.store.close().map_err(|error| backend::store_message(&error))?;
     if session.global.json {
         let answer = json!({

@@ -63,6 +63,7 @@ impl Picture<'_> {
             Some(format!("err {}", show_count(stats.errors()))),
             Some(show_size(stats.wire_bytes)),
             eta,
+            index_lag(self.progress).map(|pages| format!("to index {}", show_count(pages))),
         ];
         fit(line, rest.into_iter().flatten(), "   ", columns)
     }
@@ -112,13 +113,19 @@ pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
         );
     }
     let waits = if progress.suspects_network { " (nobody answers: waiting)" } else { "" };
+    let lag = index_lag(progress).map(|pages| format!(" to_index={pages}")).unwrap_or_default();
     format!(
-        "{}{limit} pages {:.1}/s queue={} err={}{waits}",
+        "{}{limit} pages {:.1}/s queue={} err={}{lag}{waits}",
         stats.pages,
         progress.pages_per_second,
         stats.queued,
         stats.errors()
     )
+}
+
+/// Pages that are stored and cannot be found yet, if there are any.
+fn index_lag(progress: &Progress) -> Option<u64> {
+    Some(progress.index_lag).filter(|pages| *pages > 0)
 }
 
 /// The ids of all walks together.

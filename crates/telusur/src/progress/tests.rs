@@ -11,6 +11,7 @@ fn progress() -> Progress {
     Progress {
         walks: Vec::new(),
         suspects_network: false,
+        index_lag: 0,
         crawl: CrawlNo(1),
         state: CrawlState::Running,
         stats: CrawlStats {
@@ -200,4 +201,12 @@ fn a_terminal_is_drawn_on_ten_times_a_second_at_most() {
     }
     let drawn = screen.0.text().matches("1,240 pages").count();
     assert!((1..=10).contains(&drawn), "{drawn}");
+}
+
+#[test]
+fn pages_that_cannot_be_found_yet_are_counted() {
+    let progress = Progress { index_lag: 1_312, ..progress() };
+    let picture = Picture { progress: &progress, pages_max: None, ticks: 2 };
+    assert!(picture.lines(100, false)[0].ends_with("   to index 1,312"));
+    assert!(plain_line(&progress, None).ends_with(" err=21 to_index=1312"));
 }
