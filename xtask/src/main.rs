@@ -4,6 +4,7 @@ mod build;
 mod guard;
 mod manners;
 mod misbehave;
+mod search_load;
 mod torture;
 
 use std::process::ExitCode;
@@ -15,7 +16,10 @@ const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
-  cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate";
+  cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
+  cargo xtask search-load DOCUMENTS CLIENTS TEXTS.jsonl...
+                                       let clients search a service with so many documents, made of
+                                       the sentences of the texts: how long they wait";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -52,6 +56,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;
+        }
+        ["search-load", documents, clients, texts @ ..] if !texts.is_empty() => {
+            let clients = usize::try_from(number(&[clients], 0, 8)?).context("too many clients")?;
+            let documents = number(&[documents], 0, 0)?;
+            search_load::SearchLoad { documents, clients, texts }.run()?;
         }
         _ => return Ok(false),
     }
