@@ -6,6 +6,7 @@ mod load_client;
 mod manners;
 mod misbehave;
 mod process;
+mod search_load;
 mod serve_load;
 mod torture;
 
@@ -19,6 +20,9 @@ const USAGE: &str = "usage:
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
+  cargo xtask search-load DOCUMENTS CLIENTS TEXTS.jsonl...
+                                       let clients search a service with so many documents, made of
+                                       the sentences of the texts: how long they wait
   cargo xtask serve-load [SECONDS]     search, watch, stall and flood the service: it stays quick and small
                                        (0 SECONDS: only the flood)";
 
@@ -60,6 +64,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["serve-load", numbers @ ..] if numbers.len() <= 1 => {
             serve_load::serve_load(number(numbers, 0, 15)?)?;
+        }
+        ["search-load", documents, clients, texts @ ..] if !texts.is_empty() => {
+            let clients = usize::try_from(number(&[clients], 0, 8)?).context("too many clients")?;
+            let documents = number(&[documents], 0, 0)?;
+            search_load::SearchLoad { documents, clients, texts }.run()?;
         }
         _ => return Ok(false),
     }

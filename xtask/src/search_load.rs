@@ -1,0 +1,253 @@
+//! `cargo xtask search-load`: imports many documents into a service, and lets clients search it at the
+//! same time, as browsers and programs do.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use serde_json::{Value, json};
+use telusur_testkit::Dice;
+
+use crate::build::{Scratch, release_program};
+
+/// Sentences of a document: about 4 KB of main text, as in a page of 20 KB.
+const SENTENCES: u64 = 28;
+/// Searches in all.
+const SEARCHES: usize = 4_000;
+/// Sites that the documents are spread over.
+const SITES: u64 = 300;
+
+pub(crate) struct SearchLoad<'a> {
+    pub(crate) documents: u64,
+    pub(crate) clients: usize,
+    /// Files of JSON Lines, of which the `text` is cut into sentences to make documents of.
+    pub(crate) texts: &'a [&'a str],
+}
+
+impl SearchLoad<'_> {
+    pub(crate) fn run(&self) -> anyhow::Result<()> {
+        let program = release_program()?;
+        let scratch = Scratch::new("search-load")?;
+        let sentences = self.sentences()?;
+        let documents = scratch.path().join("documents.jsonl");
+        let text_bytes = self.write_documents(&documents, &sentences)?;
+        let data = scratch.path().join("data");
+        let start = Instant::now();
+        telusur(&program, &data, &["import", path_text(&documents)?, "--name", "load"])?;
+        println!(
+            "{} documents, {} MB of text, imported in {:.0} s",
+            self.documents,
+            text_bytes >> 20,
+            start.elapsed().as_secs_f64()
+        );
+        let index = telusur(&program, &data, &["--json", "index", "status"])?;
+        let index: Value = serde_json::from_slice(&index).context("read the size of the index")?;
+        let size = |name: &str| index[name].as_u64().unwrap_or(0);
+        let (all, stored) = (size("bytes"), size("stored_bytes"));
+        println!(
+            "index {} MB, of which stored texts {} MB: {:.0} % of the text without them",
+            all >> 20,
+            stored >> 20,
+            (all - stored) as f64 * 100.0 / text_bytes as f64
+        );
+        let service = Service::start(&program, &data)?;
+        let mut took = self.search(&service, &sentences)?;
+        drop(service);
+        took.sort_unstable();
+        let at = |percent: usize| took[(took.len() - 1) * percent / 100].as_secs_f64() * 1e3;
+        println!(
+            "{} searches by {} clients: half within {:.1} ms, 95 % within {:.1} ms, all within {:.1} ms",
+            took.len(),
+            self.clients,
+            at(50),
+            at(95),
+            at(100)
+        );
+        scratch.delete()
+    }
+
+    fn sentences(&self) -> anyhow::Result<Vec<String>> {
+        let mut sentences = Vec::new();
+        for file in self.texts {
+            let file = File::open(file).with_context(|| format!("open {file}"))?;
+            for line in BufReader::new(file).lines() {
+                let line: Value = serde_json::from_str(&line?).context("read a text")?;
+                let text = line["text"].as_str().unwrap_or_default();
+                let of_use = text.split_inclusive(". ").filter(|sentence| sentence.len() > 20);
+                sentences.extend(of_use.map(str::to_owned));
+            }
+        }
+        ensure!(!sentences.is_empty(), "there is no sentence in the texts");
+        Ok(sentences)
+    }
+
+    /// Writes the documents and gives the bytes of their texts.
+    fn write_documents(&self, path: &Path, sentences: &[String]) -> anyhow::Result<u64> {
+        let mut file = BufWriter::new(File::create(path).context("write the documents")?);
+        let mut dice = Dice::new(7);
+        let mut bytes = 0;
+        for number in 0..self.documents {
+            let mut text = String::new();
+            for _ in 0..SENTENCES / 2 + dice.below(SENTENCES) {
+                text.push_str(pick(sentences, &mut dice));
+            }
+            let title: String = pick(sentences, &mut dice).chars().take(60).collect();
+            bytes += (text.len() + title.len()) as u64;
+            let url = format!("https://www.site{}.example/page-{number}", dice.below(SITES));
+            writeln!(file, "{}", json!({ "url": url, "title": title, "text": text }))?;
+        }
+        file.flush()?;
+        Ok(bytes)
+    }
+
+    /// How long each search took.
+    fn search(&self, service: &Service, sentences: &[String]) -> anyhow::Result<Vec<Duration>> {
+        let mut dice = Dice::new(11);
+        let targets: Vec<String> = (0..SEARCHES).map(|_| question(sentences, &mut dice)).collect();
+        let next = AtomicUsize::new(0);
+        let client = || -> anyhow::Result<Vec<Duration>> {
+            let mut connection = Connection::open(&service.address)?;
+            let mut took = Vec::new();
+            while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let start = Instant::now();
+                connection.get(target)?;
+                took.push(start.elapsed());
+            }
+            Ok(took)
+        };
+        std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..self.clients).map(|_| scope.spawn(client)).collect();
+            let mut took = Vec::new();
+            for client in clients {
+                match client.join() {
+                    Ok(times) => took.extend(times?),
+                    Err(_) => bail!("a client failed"),
+                }
+            }
+            Ok(took)
+        })
+    }
+}
+
+fn pick<'a>(sentences: &'a [String], dice: &mut Dice) -> &'a str {
+    &sentences[dice.index(sentences.len())]
+}
+
+/// One to six words that stand together, sometimes as a phrase, with a site, with facets, or a whole
+/// sentence: as the target of a request.
+fn question(sentences: &[String], dice: &mut Dice) -> String {
+    let sentence: Vec<&str> = pick(sentences, dice).split_whitespace().collect();
+    let count = (1 + dice.index(6)).min(sentence.len());
+    let from = dice.index(sentence.len() - count + 1);
+    let words = sentence[from..from + count].join(" ").replace(['"', ':'], " ");
+    let (query, rest) = match dice.below(10) {
+        0 => (format!("\"{words}\""), ""),
+        1 => (format!("{words} site:site{}.example", dice.below(SITES)), ""),
+        2 => (words, "&facets=site,lang,year"),
+        3 => (pick(sentences, dice).to_owned(), ""),
+        _ => (words, ""),
+    };
+    format!("/api/v1/search?q={}{rest}", escaped(&query))
+}
+
+fn escaped(text: &str) -> String {
+    let escape = |byte: u8| match byte.is_ascii_alphanumeric() {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    };
+    text.bytes().map(escape).collect()
+}
+
+/// Runs a command to its end and gives what it said.
+fn telusur(program: &Path, data: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
+    let mut command = quiet_command(program, data)?;
+    command.args(arguments);
+    let output = command.stderr(Stdio::inherit()).output().context("run the program")?;
+    ensure!(output.status.success(), "{arguments:?} ended with {}", output.status);
+    Ok(output.stdout)
+}
+
+fn quiet_command(program: &Path, data: &Path) -> anyhow::Result<Command> {
+    let mut command = Command::new(program);
+    command.args(["--no-config", "--quiet", "--data", path_text(data)?]);
+    Ok(command)
+}
+
+fn path_text(path: &Path) -> anyhow::Result<&str> {
+    path.to_str().context("the scratch directory has a name that is no text")
+}
+
+/// A service that ends when it is dropped.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Service {
+    fn start(program: &Path, data: &Path) -> anyhow::Result<Self> {
+        let mut command = quiet_command(program, data)?;
+        command.args(["--json", "serve", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(Stdio::piped()).spawn().context("start the service")?;
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line)?;
+        }
+        let said: Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = said["listening"].as_str().and_then(|url| url.strip_prefix("http://"));
+        let address = address.map(|address| address.trim_end_matches('/').to_owned());
+        let service = Self { child, address: address.unwrap_or_default() };
+        ensure!(!service.address.is_empty(), "the service said {line:?}");
+        Ok(service)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A client's connection, which is kept.
+struct Connection {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Connection {
+    #[expect(clippy::disallowed_methods, reason = "the client of our own service, on loopback")]
+    fn open(address: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).context("reach the service")?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream: BufReader::new(stream), host: address.to_owned() })
+    }
+
+    fn get(&mut self, target: &str) -> anyhow::Result<()> {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        self.stream.get_mut().write_all(request.as_bytes())?;
+        let mut status = String::new();
+        self.stream.read_line(&mut status)?;
+        let mut length = 0;
+        loop {
+            let mut field = String::new();
+            self.stream.read_line(&mut field)?;
+            if field.trim().is_empty() {
+                break;
+            }
+            let field = field.to_ascii_lowercase();
+            if let Some(value) = field.strip_prefix("content-length:") {
+                length = value.trim().parse()?;
+            }
+        }
+        let mut body = vec![0; length];
+        self.stream.read_exact(&mut body)?;
+        ensure!(status.contains(" 200 "), "{target} was answered with {status}");
+        ensure!(body.starts_with(b"{"), "{target} was answered without JSON");
+        Ok(())
+    }
+}
