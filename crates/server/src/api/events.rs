@@ -14,6 +14,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::door::Params;
+use crate::json::EventBody;
 use crate::problem::{Code, Problem};
 use crate::service::{EventKinds, EventReader, Service};
 
@@ -40,7 +41,8 @@ pub(super) struct EventParams {
     params(("id" = String, Path, description = "The id, or crawl_N"),
            ("Last-Event-ID" = Option<String>, Header, description = "The last event that came"),
            EventParams),
-    responses((status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 200, body = EventBody, content_type = "text/event-stream",
+                  description = "events, one after the other"),
               (status = 204, description = "everything was told")))]
 pub(super) async fn events(
     State(service): State<Service>,

@@ -26,7 +26,9 @@ pub use request::{
 };
 pub use s1::{S1Answer, S1Job, S1Page, S1Request, S1Started};
 pub use search::{FacetView, HitView, SearchBody, SearchView};
-pub use system::{HealthView, KeyBody, KeyView, NewKeyView, RetriedView, StatsOfAll, SuggestView};
+pub use system::{
+    EventBody, HealthView, KeyBody, KeyView, NewKeyView, RetriedView, StatsOfAll, SuggestView,
+};
 
 /// Some of many.
 #[derive(Clone, Debug, Serialize, ToSchema)]

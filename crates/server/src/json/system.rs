@@ -92,3 +92,17 @@ pub struct NewKeyView {
     #[serde(flatten)]
     pub about: KeyView,
 }
+
+/// One of the server-sent events, as a browser reads them.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct EventBody {
+    /// `snapshot`, `stats`, `page`, `state` or `done`.
+    pub event: String,
+    /// What to come back with as `Last-Event-ID`.
+    pub id: String,
+    /// What happened, as JSON: a crawl, its counters, or a page.
+    pub data: String,
+    /// With the first event: how many milliseconds to wait before coming back.
+    #[schema(required = false)]
+    pub retry: u64,
+}
