@@ -43,6 +43,13 @@ impl Served {
         self.child.wait().unwrap().code().unwrap_or(-1)
     }
 
+    /// The counters of a crawl.
+    fn stats(&self, id: &str) -> serde_json::Value {
+        let crawl = self.curl(&[], &format!("/api/v1/crawls/{id}"));
+        let crawl: serde_json::Value = serde_json::from_str(&crawl).unwrap();
+        crawl["stats"].clone()
+    }
+
     /// Waits until a job is over.
     fn job(&self, id: &str) -> String {
         loop {
@@ -108,17 +115,34 @@ fn a_killed_service_goes_on_where_it_was() {
     let place = Place::new();
     let allowed = format!("127.0.0.1:{}", site.port());
     let arguments = ["--delay", "20ms", "--allow-private", &allowed];
-    let served = Served::start(&place, &arguments);
+    let mut served = Served::start(&place, &arguments);
     let body = format!("{{\"url\":\"{}/\",\"max_pages\":40}}", site.origin());
-    served.curl(&["-d", &body], "/crawl");
-    while served.curl(&[], "/crawl/crawl_1").matches("\"crawled_at\"").count() < 5 {}
-    served.signal("-KILL");
-    served.wait();
-    let served = Served::start(&place, &arguments);
-    assert!(served.curl(&[], "/crawl/crawl_1").matches("\"crawled_at\"").count() >= 5);
-    let job = served.job("crawl_1");
-    assert!(job.contains("\"status\":\"completed\""), "{job}");
-    assert_eq!(job.matches("\"crawled_at\"").count(), 40);
+    for _ in 0..2 {
+        served.curl(&["-d", &body], "/crawl");
+    }
+    for pages in [5, 15] {
+        let mut shown = [served.stats("crawl_1"), served.stats("crawl_2")];
+        while shown.iter().any(|stats| stats["fetched"].as_u64() < Some(pages)) {
+            shown = [served.stats("crawl_1"), served.stats("crawl_2")];
+        }
+        served.signal("-KILL");
+        served.wait();
+        served = Served::start(&place, &arguments);
+        for (crawl, shown) in ["crawl_1", "crawl_2"].into_iter().zip(shown) {
+            let after = served.stats(crawl);
+            for counter in
+                ["fetched", "ok", "discovered", "redirected", "failed", "skipped", "bytes"]
+            {
+                let (before, now) = (shown[counter].as_u64(), after[counter].as_u64());
+                assert!(before.is_some() && now >= before, "{crawl} {counter}: {before:?} {now:?}");
+            }
+        }
+    }
+    for crawl in ["crawl_1", "crawl_2"] {
+        let job = served.job(crawl);
+        assert!(job.contains("\"status\":\"completed\""), "{job}");
+        assert_eq!(job.matches("\"crawled_at\"").count(), 40);
+    }
     served.signal("-INT");
     assert_eq!(served.wait(), 130);
     assert!(place.run(&["verify"]).code == 0);
