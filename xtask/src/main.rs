@@ -8,6 +8,7 @@ mod misbehave;
 mod process;
 mod search_load;
 mod serve_load;
+mod service;
 mod torture;
 
 use std::process::ExitCode;

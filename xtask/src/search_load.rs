@@ -3,9 +3,9 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use telusur_testkit::Dice;
 
 use crate::build::{Scratch, release_program};
+use crate::service::Service;
 
 /// Sentences of a document: about 4 KB of main text, as in a page of 20 KB.
 const SENTENCES: u64 = 28;
@@ -55,7 +56,7 @@ impl SearchLoad<'_> {
             stored >> 20,
             (all - stored) as f64 * 100.0 / text_bytes as f64
         );
-        let service = Service::start(&program, &data)?;
+        let service = Service::start(&program, &data, &[])?;
         let mut took = self.search(&service, &sentences)?;
         drop(service);
         took.sort_unstable();
@@ -111,7 +112,7 @@ impl SearchLoad<'_> {
         let targets: Vec<String> = (0..SEARCHES).map(|_| question(sentences, &mut dice)).collect();
         let next = AtomicUsize::new(0);
         let client = || -> anyhow::Result<Vec<Duration>> {
-            let mut connection = Connection::open(&service.address)?;
+            let mut connection = Connection::open(service.address)?;
             let mut took = Vec::new();
             while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let start = Instant::now();
@@ -182,37 +183,6 @@ fn path_text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the scratch directory has a name that is no text")
 }
 
-/// A service that ends when it is dropped.
-struct Service {
-    child: Child,
-    address: String,
-}
-
-impl Service {
-    fn start(program: &Path, data: &Path) -> anyhow::Result<Self> {
-        let mut command = quiet_command(program, data)?;
-        command.args(["--json", "serve", "--listen", "127.0.0.1:0"]);
-        let mut child = command.stdout(Stdio::piped()).spawn().context("start the service")?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut line)?;
-        }
-        let said: Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = said["listening"].as_str().and_then(|url| url.strip_prefix("http://"));
-        let address = address.map(|address| address.trim_end_matches('/').to_owned());
-        let service = Self { child, address: address.unwrap_or_default() };
-        ensure!(!service.address.is_empty(), "the service said {line:?}");
-        Ok(service)
-    }
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// A client's connection, which is kept.
 struct Connection {
     stream: BufReader<TcpStream>,
@@ -221,10 +191,10 @@ struct Connection {
 
 impl Connection {
     #[expect(clippy::disallowed_methods, reason = "the client of our own service, on loopback")]
-    fn open(address: &str) -> anyhow::Result<Self> {
+    fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).context("reach the service")?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), host: address.to_owned() })
+        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
     }
 
     fn get(&mut self, target: &str) -> anyhow::Result<()> {

@@ -2,10 +2,8 @@
 //! hundred people search during a crawl; a thousand watch it and a hundred never finish their requests; and
 //! somebody asks for ten thousand crawls in ten seconds.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +17,7 @@ use tokio::task::JoinSet;
 use crate::build::{Scratch, release_program};
 use crate::load_client::{Client, open};
 use crate::process::look;
+use crate::service::Service;
 
 /// People who search, one question after the other.
 const SEARCHERS: usize = 200;
@@ -116,17 +115,7 @@ async fn searching_and_watching(service: &Served, span: Duration) -> anyhow::Res
 }
 
 /// A service of its own.
-struct Served {
-    child: Child,
-    address: SocketAddr,
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+struct Served(Service);
 
 /// Clients that are there and do nothing good. They go when this is dropped.
 struct Others {
@@ -136,36 +125,22 @@ struct Others {
 
 impl Served {
     fn start(program: &Path, data: &Path) -> anyhow::Result<Self> {
-        let mut child = Command::new(program)
-            .args(["--no-config", "--data"])
-            .arg(data)
-            .args(["serve", "--listen", "127.0.0.1:0", "--min-free-disk", "0B"])
-            .args(["--delay", "0s", "--allow-private", "127.0.0.0/8"])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .context("start the program")?;
-        let mut line = String::new();
-        let output = child.stdout.take().context("read where it listens")?;
-        BufReader::new(output).read_line(&mut line).context("read where it listens")?;
-        let address = line.trim().trim_start_matches("listening on http://").trim_end_matches('/');
-        let address = address.parse().with_context(|| format!("it said {line:?}"))?;
-        Ok(Self { child, address })
+        let flags = ["--min-free-disk", "0B", "--delay", "0s", "--allow-private", "127.0.0.0/8"];
+        Service::start(program, data, &flags).map(Self)
     }
 
     fn memory_mb(&self) -> u64 {
-        look(self.child.id()).memory_mb
+        look(self.0.pid()).memory_mb
     }
 
     async fn start_crawl(&self, body: &str) -> anyhow::Result<()> {
-        let reply = Client::connect(self.address).await?.post("/api/v1/crawls", body).await?;
+        let reply = Client::connect(self.0.address).await?.post("/api/v1/crawls", body).await?;
         ensure!(reply.status == 202, "a crawl was refused: {}", reply.body);
         Ok(())
     }
 
     async fn totals(&self) -> anyhow::Result<serde_json::Value> {
-        let reply = Client::connect(self.address).await?.get("/api/v1/stats").await?;
+        let reply = Client::connect(self.0.address).await?.get("/api/v1/stats").await?;
         ensure!(reply.status == 200, "no totals: {}", reply.body);
         serde_json::from_str(&reply.body).context("read the totals")
     }
@@ -179,7 +154,7 @@ impl Served {
 
     /// How long searches take while everybody searches.
     async fn searched(&self, span: Duration) -> anyhow::Result<Times> {
-        let (address, end) = (self.address, Instant::now() + span);
+        let (address, end) = (self.0.address, Instant::now() + span);
         let mut searchers = JoinSet::new();
         for number in 0..SEARCHERS {
             searchers.spawn(search_until(address, number as u64, end));
@@ -196,10 +171,10 @@ impl Served {
         let watching = Arc::new(AtomicU64::new(0));
         let mut tasks = JoinSet::new();
         for _ in 0..WATCHERS {
-            tasks.spawn(watch(self.address, Arc::clone(&watching)));
+            tasks.spawn(watch(self.0.address, Arc::clone(&watching)));
         }
         for _ in 0..STALLERS {
-            tasks.spawn(stall(self.address));
+            tasks.spawn(stall(self.0.address));
         }
         while watching.load(Ordering::Relaxed) < WATCHERS as u64 {
             tokio::time::sleep(LOOK_PAUSE).await;
@@ -211,7 +186,7 @@ impl Served {
     async fn flood(&self, seed: &str, round: u32) -> anyhow::Result<()> {
         let before = self.totals().await?;
         let held_before = self.memory_mb();
-        let pid = self.child.id();
+        let pid = self.0.pid();
         let peak = Arc::new(AtomicU64::new(0));
         let watched = Arc::clone(&peak);
         let looking = tokio::spawn(async move {
@@ -223,7 +198,7 @@ impl Served {
         let begun = Instant::now();
         let mut posters = JoinSet::new();
         for _ in 0..POSTERS {
-            posters.spawn(post(self.address, format!(r#"{{"url":"{seed}","max_pages":1}}"#)));
+            posters.spawn(post(self.0.address, format!(r#"{{"url":"{seed}","max_pages":1}}"#)));
         }
         let mut posted = Posted::default();
         while let Some(one) = posters.join_next().await {
