@@ -19,6 +19,7 @@ use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQue
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::lives::EndingCrawl;
+use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
@@ -71,8 +72,8 @@ pub(crate) type Reply = oneshot::Sender<Result<(), RequestError>>;
 pub(crate) struct KnownHosts {
     /// Those of the crawl.
     pub(crate) own: Vec<HostRow>,
-    /// Those that other crawls asked lately, each with the delay of its crawl.
-    pub(crate) asked_lately: Vec<(HostRow, u64)>,
+    /// Those that other crawls asked lately.
+    pub(crate) asked_lately: Vec<AskedHost>,
 }
 
 /// What users ask for.

@@ -9,13 +9,12 @@ use std::thread::JoinHandle;
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
-use telusur_model::{
-    Clock, CrawlNo, CrawlState, FinishReason, HostRow, PauseReason, Progress, Timestamp, Visit,
-};
+use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit};
 use telusur_parse_pool::Parser;
 use telusur_store::{Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
 use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
@@ -60,6 +59,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+    asked_before: Arc<AskedBefore>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -73,6 +73,7 @@ pub struct EngineHandle {
     clock: Arc<dyn Clock>,
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+    asked_before: Arc<AskedBefore>,
 }
 
 impl Engine {
@@ -133,7 +134,17 @@ impl Engine {
             witness_called: None,
         };
         let task = tokio::spawn(task.run());
-        Ok(Self { store, parser, clock, events, progress, task, commit: Some(committer), parsers })
+        Ok(Self {
+            store,
+            parser,
+            clock,
+            events,
+            progress,
+            asked_before: Arc::default(),
+            task,
+            commit: Some(committer),
+            parsers,
+        })
     }
 
     /// For those who ask it for things.
@@ -144,6 +155,7 @@ impl Engine {
             clock: Arc::clone(&self.clock),
             events: self.events.downgrade(),
             progress: self.progress.clone(),
+            asked_before: Arc::clone(&self.asked_before),
         }
     }
 
@@ -233,13 +245,14 @@ impl EngineHandle {
     pub async fn run(&self, crawl: CrawlNo) -> Result<(), RequestError> {
         let store = Arc::clone(&self.store);
         let wall = Arc::clone(&self.clock);
+        let asked_before = Arc::clone(&self.asked_before);
         let loaded = tokio::task::spawn_blocking(move || {
             store.set_state(crawl, CrawlState::Running, wall.wall())?;
             let record = store.crawl(crawl)?;
             let walks = record.as_ref().map_or(0, |record| record.crawl.seeds.walks().len());
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
             let runs = runs.collect::<Result<Vec<_>, _>>()?;
-            let asked_lately = asked_lately(store.as_ref(), crawl, wall.wall())?;
+            let asked_lately = asked_before.lately(store.as_ref(), crawl, wall.wall())?;
             Ok::<_, StoreError>((
                 record,
                 KnownHosts { own: store.hosts(crawl)?, asked_lately },
@@ -295,27 +308,4 @@ impl EngineHandle {
         events.send(event).await.map_err(|_| RequestError::Stopped)?;
         answer.await.map_err(|_| RequestError::Stopped)?
     }
-}
-
-/// How long after its last request a host is owed something: the longest delay that is ever kept.
-const LATELY_MS: u64 = 60 * 60 * 1000;
-
-/// The hosts that other crawls of this directory asked lately, each with the delay of its crawl.
-fn asked_lately(
-    store: &dyn Store,
-    but: CrawlNo,
-    wall: Timestamp,
-) -> Result<Vec<(HostRow, u64)>, StoreError> {
-    let since = Timestamp(wall.0.saturating_sub(LATELY_MS));
-    let mut hosts = Vec::new();
-    for record in store.crawls()? {
-        let is_recent = record.state == CrawlState::Running || record.state_since >= since;
-        if record.crawl.no == but || !is_recent {
-            continue;
-        }
-        let delay_ms = record.crawl.politeness.delay_ms;
-        let rows = store.hosts_asked_since(record.crawl.no, since)?;
-        hosts.extend(rows.into_iter().map(|row| (row, delay_ms)));
-    }
-    Ok(hosts)
 }

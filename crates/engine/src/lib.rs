@@ -6,6 +6,7 @@
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
+mod asked_before;
 mod change;
 mod clock;
 mod commit_stage;

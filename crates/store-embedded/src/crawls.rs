@@ -60,7 +60,11 @@ impl CrawlStore for EmbeddedStore {
         self.update_row(no, |row| {
             row.state = state;
             row.state_since = at;
-        })
+        })?;
+        if state != CrawlState::Running {
+            self.memory.lock().forget(no);
+        }
+        Ok(())
     }
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
@@ -77,7 +81,7 @@ impl CrawlStore for EmbeddedStore {
         }
         {
             let mut memory = self.memory.lock();
-            memory.by_crawl.remove(&no);
+            memory.forget(no);
             memory.recent.clear();
         }
         self.update_row(no, |row| row.removing = true)?;

@@ -74,6 +74,11 @@ impl Memory {
             _ => Ok(None),
         }
     }
+
+    /// Lets go of a crawl that rests: whoever needs it again reads it in.
+    pub(crate) fn forget(&mut self, no: CrawlNo) {
+        self.by_crawl.remove(&no);
+    }
 }
 
 impl CrawlMemory {

@@ -11,6 +11,7 @@ use telusur_model::{
 use telusur_store::{CrawlRecord, KeptRun};
 
 use super::{Command, CrawlTask, Goal, KnownHosts, Reply, Running};
+use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
@@ -81,7 +82,7 @@ impl CrawlTask {
         let quiet_until = if was_closed { now } else { now.plus_ms(delay_ms) };
         let wall = self.clock.wall();
         let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
-        for (row, delay_ms) in hosts.asked_lately {
+        for AskedHost { row, delay_ms, .. } in hosts.asked_lately {
             let next_at = next_at(&row, delay_ms, was_closed, now, wall);
             // A crawl that ignores robots.txt has a delay of its own.
             let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);

@@ -10,6 +10,7 @@ mod lists;
 mod lone_fetch;
 mod orders;
 mod pages;
+mod readers;
 mod request;
 mod s1;
 mod search;
@@ -31,21 +32,18 @@ use tokio_util::sync::CancellationToken;
 use self::catalog::Catalog;
 use self::feed::Feeds;
 use self::lone_fetch::HostGate;
+use self::readers::Readers;
 use self::s1::LinkMemory;
 use self::turns::Turns;
 use crate::access::{KeyRing, KeyRingError, Rates};
 use crate::metrics::Metrics;
-use crate::problem::{Code, Problem, draining};
+use crate::problem::{Code, Problem};
 use crate::settings::ServiceSettings;
 
 pub use self::export::{ExportFormat, ExportLines};
 pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
 pub use self::lists::Cursor;
 pub use self::orders::{Accepted, Order, RequestMark};
-
-/// Questions that are worked on at the same time; the next one waits. Reading and searching is work
-/// for a core and a disk: more at once would only take turns.
-const READERS_MAX: usize = 16;
 
 /// What a service is made of.
 pub struct ServiceParts {
@@ -105,7 +103,7 @@ pub(crate) struct Inner {
     feeds: Feeds,
     gate: HostGate,
     links: LinkMemory,
-    readers: Semaphore,
+    readers: Readers,
     exports: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
@@ -138,7 +136,7 @@ impl Service {
             feeds: Feeds::default(),
             gate: HostGate::default(),
             links: LinkMemory::default(),
-            readers: Semaphore::new(READERS_MAX),
+            readers: Readers::default(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
@@ -190,8 +188,9 @@ impl Service {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        let _turn = self.inner.readers.acquire().await.map_err(|_| draining())?;
-        self.work(work).await
+        let service = self.clone();
+        let done = self.inner.readers.answer(move || work(&service)).await;
+        done.unwrap_or_else(|| Err(failed_in_the_middle()))
     }
 
     /// The same for orders, which may have to wait for visits under way and hold nobody up.
@@ -201,10 +200,7 @@ impl Service {
     ) -> Result<T, Problem> {
         let service = self.clone();
         let done = tokio::task::spawn_blocking(move || work(&service)).await;
-        done.map_err(|error| {
-            tracing::error!(%error, "a request failed in the middle");
-            Problem::new(Code::Internal, "the request failed in the middle")
-        })?
+        done.unwrap_or_else(|_| Err(failed_in_the_middle()))
     }
 
     /// Asks the desk, and gives all lines of its answer. Blocks.
@@ -261,4 +257,9 @@ impl Service {
     fn progress(&self, no: CrawlNo) -> Option<Progress> {
         self.inner.engine.progress().borrow().get(&no).cloned()
     }
+}
+
+/// What broke is on standard error, where panics are written.
+fn failed_in_the_middle() -> Problem {
+    Problem::new(Code::Internal, "the request failed in the middle")
 }

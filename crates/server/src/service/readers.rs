@@ -1,0 +1,108 @@
+//! [`Readers`]: a few threads that work on questions one after the other. A thread that has answered takes
+//! the next question itself: a runtime that is asked for a thread for each question makes new ones as long
+//! as the old ones have not quite come to rest, and each keeps memory of its own.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Questions that are worked on at the same time; the next one waits. Reading and searching is work
+/// for a core and a disk: more at once would only take turns.
+const READERS_MAX: usize = 16;
+
+type Question = Box<dyn FnOnce() + Send>;
+
+/// Who works on questions, and what waits for them.
+#[derive(Clone, Default)]
+pub(super) struct Readers {
+    /// Held to take or to add a question, never while one is worked on.
+    line: Arc<Mutex<Line>>,
+}
+
+#[derive(Default)]
+struct Line {
+    waiting: VecDeque<Question>,
+    working: usize,
+}
+
+impl Readers {
+    /// Works on a question. `None` if it failed in the middle.
+    pub(super) async fn answer<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let (said, answer) = oneshot::channel();
+        self.add(Box::new(move || drop(said.send(question()))));
+        answer.await.ok()
+    }
+
+    fn add(&self, question: Question) {
+        let mut line = self.line();
+        line.waiting.push_back(question);
+        if line.working == READERS_MAX {
+            return;
+        }
+        line.working += 1;
+        let readers = self.clone();
+        tokio::task::spawn_blocking(move || readers.work());
+    }
+
+    fn work(&self) {
+        while let Some(question) = self.next() {
+            // Whoever asked is told: the other end of the channel is gone.
+            let _ = catch_unwind(AssertUnwindSafe(question));
+        }
+    }
+
+    /// The next question, or the end of this thread's work.
+    fn next(&self) -> Option<Question> {
+        let mut line = self.line();
+        let next = line.waiting.pop_front();
+        if next.is_none() {
+            line.working -= 1;
+        }
+        next
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::thread::ThreadId;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn many_questions_are_answered_by_a_few_threads() {
+        let readers = Readers::default();
+        let gate = Arc::new(Mutex::new(()));
+        let (said, answers) = std::sync::mpsc::channel();
+        let closed = gate.lock().unwrap();
+        for number in 0..READERS_MAX * 50 {
+            let (gate, said) = (Arc::clone(&gate), said.clone());
+            readers.add(Box::new(move || {
+                drop(gate.lock());
+                said.send((number, std::thread::current().id())).unwrap();
+            }));
+        }
+        drop((closed, said));
+        let (numbers, threads): (HashSet<usize>, HashSet<ThreadId>) = answers.into_iter().unzip();
+        assert_eq!(numbers.len(), READERS_MAX * 50);
+        assert!(threads.len() <= READERS_MAX, "{} threads", threads.len());
+    }
+
+    #[tokio::test]
+    async fn a_question_that_fails_costs_nobody_else_an_answer() {
+        let readers = Readers::default();
+        for _ in 0..=READERS_MAX {
+            assert_eq!(readers.answer(|| -> u32 { panic!("on purpose") }).await, None);
+        }
+        assert_eq!(readers.answer(|| 7).await, Some(7));
+    }
+}
