@@ -42,18 +42,20 @@ async fn the_delay_holds_also_across_a_crash() {
 /// Longer than the minutes by which the paused clock runs ahead while a directory is opened.
 const HALF_AN_HOUR_MS: u64 = 30 * 60 * 1000;
 
-/// The same hosts are asked by one crawl after another, each in a process of its own.
+/// The same hosts are asked by one crawl after another, two in each process.
 #[tokio::test(start_paused = true)]
 async fn the_delay_holds_from_crawl_to_crawl() {
     let (bench, web) = Bench::of_web(FakeWebSpec { pages: PageCounts::Even { total: 4 }, ..web() });
     for is_closed in [true, false, true] {
         let store = bench.open();
         let engine = bench.engine(&store);
-        let mut crawl = crawl(web.seeds());
-        crawl.politeness.delay_ms = HALF_AN_HOUR_MS;
-        let no = accept(&store, crawl);
-        engine.handle().run(no).await.unwrap();
-        finished(&engine, no).await;
+        for _ in 0..2 {
+            let mut crawl = crawl(web.seeds());
+            crawl.politeness.delay_ms = HALF_AN_HOUR_MS;
+            let no = accept(&store, crawl);
+            engine.handle().run(no).await.unwrap();
+            finished(&engine, no).await;
+        }
         if is_closed {
             engine.shutdown().await.unwrap();
         } else {
@@ -74,13 +76,15 @@ async fn a_delay_that_the_host_asked_for_holds_from_crawl_to_crawl() {
     for _ in 0..2 {
         let store = bench.open();
         let engine = bench.engine(&store);
-        let mut crawl = polite_crawl();
-        crawl.sitemaps.discover = false;
-        crawl.politeness.delay_ms = 10;
-        crawl.politeness.crawl_delay_max_ms = HALF_AN_HOUR_MS;
-        let no = accept(&store, crawl);
-        engine.handle().run(no).await.unwrap();
-        finished(&engine, no).await;
+        for _ in 0..2 {
+            let mut crawl = polite_crawl();
+            crawl.sitemaps.discover = false;
+            crawl.politeness.delay_ms = 10;
+            crawl.politeness.crawl_delay_max_ms = HALF_AN_HOUR_MS;
+            let no = accept(&store, crawl);
+            engine.handle().run(no).await.unwrap();
+            finished(&engine, no).await;
+        }
         engine.shutdown().await.unwrap();
     }
     assert_spaced(&bench, HALF_AN_HOUR_MS);
