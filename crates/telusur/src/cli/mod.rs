@@ -167,6 +167,8 @@ pub enum Command {
     Coverage(CoverageArgs),
     /// Go on with a crawl that was paused, stopped, killed, or reached a limit
     Resume(ResumeArgs),
+    /// Ask again for what failed: URLs without an answer, holes of a linear crawl
+    Retry(CrawlId),
     /// Crawl the same again, and fetch only what changed since
     Recrawl(CrawlId),
     /// Let a running crawl wait, from another terminal

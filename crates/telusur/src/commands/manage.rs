@@ -1,4 +1,4 @@
-//! `resume`, `recrawl`, `pause`, `stop`, `exclude`, `cancel`, `rm`: what is done to crawls.
+//! `resume`, `retry`, `recrawl`, `pause`, `stop`, `exclude`, `cancel`, `rm`: what is done to crawls.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
@@ -61,13 +61,7 @@ pub(super) fn remove(session: &Session, ask: Ask, yes: bool, output: &mut dyn Wr
 }
 
 fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
-    let mut about = None;
-    session.ask(&Ask::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
-        if let Answer::Crawl(shown_crawl) = answer {
-            about = Some(shown_crawl.record);
-        }
-        true
-    })?;
+    let record = record(session, crawl)?;
     let refuse = |what: &str| {
         Message::new(Code::NotConfirmed, what)
             .hint(format!("To delete it without being asked: --yes (crawl {})", shown(crawl)))
@@ -75,14 +69,25 @@ fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
     if !io::stdin().is_terminal() {
         return Err(refuse("nobody is there to confirm"));
     }
-    if let Some(record) = about {
-        let pages = show_count(record.stats.pages);
-        eprint!("Delete {} with its {pages} pages? [y/N] ", record.crawl.no);
-    }
+    let pages = show_count(record.stats.pages);
+    eprint!("Delete {} with its {pages} pages? [y/N] ", record.crawl.no);
     let mut line = String::new();
     let _ = io::stdin().lock().read_line(&mut line);
     let is_yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "ya");
     if is_yes { Ok(()) } else { Err(refuse("nothing was deleted")) }
+}
+
+/// A crawl as it is stored, from whoever holds the directory.
+fn record(session: &Session, crawl: &str) -> Result<CrawlRecord, Message> {
+    let mut found = None;
+    session.ask(&Ask::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
+        if let Answer::Crawl(answer) = answer {
+            found = Some(answer.record);
+        }
+        true
+    })?;
+    let missing = || Message::new(Code::NoSuchCrawl, format!("there is no crawl {}", shown(crawl)));
+    found.ok_or_else(missing)
 }
 
 /// Goes on with a crawl: in the process that holds it, or in this one.
@@ -115,6 +120,56 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     open.store.change(&crawl).map_err(refuse)?;
     let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
+}
+
+/// Asks again for what failed: in the process that holds the crawl, or in this one.
+pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(Vec::new())?.settings;
+    let mut retried = 0;
+    session.ask(&Ask::Retry { crawl: id.to_owned() }, &mut |answer| {
+        if let Answer::Retried { count } = answer {
+            retried = count;
+        }
+        true
+    })?;
+    if retried == 0 {
+        return say_retried(session, id, retried, output);
+    }
+    let dir = backend::data_dir(&settings);
+    if DataDir::owner(dir).is_some() {
+        let is_over = matches!(record(session, id)?.state, CrawlState::Finished { .. });
+        if is_over {
+            session.ask(&Ask::Resume { crawl: id.to_owned() }, &mut |_| true)?;
+        }
+        return say_retried(session, id, retried, output);
+    }
+    let open = open_existing(dir)?;
+    let record = Desk::of_store(open.store.clone())
+        .find(id)
+        .map_err(|error| backend::request_message(&error))?;
+    check_can_resume(&record)?;
+    session.talk.note(&format!("{} asks again for {}", record.crawl.no, failures(retried)));
+    let job = RunJob { crawl: record.crawl.no, output: None, fail_on: fail_on(&settings) };
+    run::run(session, &settings, open, &job, output)
+}
+
+fn say_retried(session: &Session, id: &str, retried: u64, output: &mut dyn Write) -> Outcome {
+    let crawl = record(session, id)?.crawl.no;
+    if session.global.json {
+        writeln!(output, "{}", json!({ "crawl": crawl.to_string(), "retried": retried }))?;
+    } else if retried == 0 {
+        writeln!(output, "nothing of {crawl} failed")?;
+    } else {
+        writeln!(output, "{crawl} asks again for {}", failures(retried))?;
+    }
+    Ok(0)
+}
+
+fn failures(count: u64) -> String {
+    match count {
+        1 => "one URL that failed".to_owned(),
+        count => format!("{} URLs that failed", show_count(count)),
+    }
 }
 
 /// Crawls the same again and asks only for what changed since.
@@ -183,11 +238,12 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
         CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
     );
     if is_done && record.stats.queued == 0 {
-        let hint = match record.crawl.seeds.linear() {
-            Some(_) => "To ask again for what failed, run the same telusur linear command again",
-            None => "Start a new crawl: telusur crawl URL",
+        let may_have_failed = record.crawl.seeds.linear().is_some() || record.stats.failed > 0;
+        let hint = match may_have_failed {
+            true => format!("To ask again for what failed: telusur retry {no}"),
+            false => "Start a new crawl: telusur crawl URL".to_owned(),
         };
-        return refuse(format!("{no} is complete: nothing is left to fetch"), hint.to_owned());
+        return refuse(format!("{no} is complete: nothing is left to fetch"), hint);
     }
     Ok(())
 }

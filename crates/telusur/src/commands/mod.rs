@@ -179,6 +179,7 @@ impl Session {
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),
+            Command::Retry(CrawlId { crawl }) => manage::retry(self, &crawl, output),
             Command::Recrawl(CrawlId { crawl }) => manage::recrawl(self, &crawl, output),
             Command::Pause(CrawlId { crawl }) => manage::order(self, Ask::Pause { crawl }, output),
             Command::Stop(CrawlId { crawl }) => manage::order(self, Ask::Stop { crawl }, output),

@@ -70,6 +70,25 @@ fn crawled(body: &str, more: &[&str]) -> (Place, Site, String) {
 }
 
 #[test]
+fn what_failed_is_asked_again() {
+    let nonsense = "no such protocol\r\n\r\n".to_owned();
+    let site = Site::new(&[html(r#"<a href="/next">next</a>"#), nonsense, html(PAGE)]);
+    let place = Place::new();
+    let url = site.server.url("/page");
+    let flags = ["crawl", url.as_str(), "--scope", "host", "--retries", "0", "--no-sitemap"];
+    let quiet = ["--ignore-robots", "--delay", "0s", "--min-free-disk", "0B", "-n", "2"];
+    place.run(&[&flags[..], &quiet, &["--allow-private", "127.0.0.0/8"]].concat());
+    assert_eq!(site.asked(), ["/page", "/next"]);
+    let seen = place.run(&["retry", "last"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert!(seen.stderr.contains("crawl_1 asks again for one URL that failed"), "{seen:?}");
+    assert_eq!(site.asked(), ["/page", "/next", "/next"]);
+    let seen = place.run(&["retry", "last", "--json"]);
+    assert_eq!(seen.result(), "{\"crawl\":\"crawl_1\",\"retried\":0}\n", "{seen:?}");
+    assert_ne!(place.run(&["retry", "crawl_9"]).code, 0);
+}
+
+#[test]
 fn fetch_prints_markdown() {
     let site = Site::new(&[no_robots(), html(PAGE)]);
     let seen = fetch(&Place::new(), &site.server.url("/page"), &[]);
