@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{ConfigPath, Outcome, Session, missing};
 use crate::cli::ConfigCommand;
+use crate::json::write_json_line;
 use crate::message::{Code, Message, exit, shown};
 use crate::settings::{ConfigFile, Settings, Sources, resolve};
 
@@ -80,7 +81,7 @@ fn check(session: &Session, files: Vec<PathBuf>, output: &mut dyn Write) -> Outc
     if session.global.json {
         let rows: Vec<_> =
             fine.iter().map(|path| json!({ "path": path.to_string_lossy(), "ok": true })).collect();
-        writeln!(output, "{}", json!(rows))?;
+        write_json_line(output, &rows)?;
     } else {
         for path in &fine {
             writeln!(output, "{}: ok", shown(&path.to_string_lossy()))?;
@@ -116,7 +117,7 @@ fn show_json(settings: &Settings, output: &mut dyn Write) -> Outcome {
             })
         })
         .collect();
-    writeln!(output, "{}", json!(rows))?;
+    write_json_line(output, &rows)?;
     Ok(0)
 }
 
@@ -149,7 +150,7 @@ fn path(session: &Session, output: &mut dyn Write) -> Outcome {
             .iter()
             .map(|path| json!({ "path": path.to_string_lossy(), "exists": path.exists() }))
             .collect();
-        writeln!(output, "{}", json!(rows))?;
+        write_json_line(output, &rows)?;
         return Ok(0);
     }
     for path in paths {

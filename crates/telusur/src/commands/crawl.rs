@@ -17,6 +17,7 @@ use super::{Outcome, Session, detach};
 use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
 use crate::crawl_request::{CrawlRequest, Start, fail_on};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::new_file::refuse_existing;
 use crate::settings::{Key, Login, Settings, Value};
@@ -114,7 +115,7 @@ pub(super) fn dry_run(
         answer["fetch"] = json!(request.fetch.without_secrets());
         answer["fetch"]["headers"] = settings.value(Key::Headers).json();
         answer["fail_on"] = json!(fail_on(settings).to_string());
-        writeln!(output, "{answer}")?;
+        write_json_line(output, &answer)?;
     } else {
         show(request, settings, output)?;
     }

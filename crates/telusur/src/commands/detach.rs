@@ -12,6 +12,7 @@ use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
 use crate::backend;
+use crate::json::write_json_line;
 use crate::message::{Code, Message};
 use crate::settings::Settings;
 
@@ -49,7 +50,7 @@ pub(super) fn detach(session: &Session, settings: &Settings, output: &mut dyn Wr
         std::thread::sleep(Duration::from_millis(20));
     }
     if session.global.json {
-        writeln!(output, "{}", json!({ "pid": pid, "log": log }))?;
+        write_json_line(output, &json!({ "pid": pid, "log": log }))?;
     } else {
         writeln!(output, "running in the background as pid {pid}; log {}", log.display())?;
         writeln!(output, "watch it: telusur show last    end it: telusur stop last")?;

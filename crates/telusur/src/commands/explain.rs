@@ -9,6 +9,7 @@ use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
 use crate::cli::ExplainArgs;
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 
 pub(super) fn explain(
@@ -29,7 +30,7 @@ pub(super) fn explain(
         return Err(Message::new(Code::UnknownCode, what).hint(hint).into());
     };
     if session.global.json {
-        writeln!(output, "{}", json!({ "code": word, "title": title, "explanation": text }))?;
+        write_json_line(output, &json!({ "code": word, "title": title, "explanation": text }))?;
     } else {
         writeln!(output, "{word}: {title}\n\n{text}")?;
     }
@@ -46,7 +47,7 @@ fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Writ
         true
     })?;
     if session.global.json {
-        writeln!(output, "{}", json!(explanations))?;
+        write_json_line(output, &explanations)?;
         return Ok(0);
     }
     // Crawls that have nothing to do with the URL are of no interest, unless there is no other.

@@ -9,6 +9,7 @@ use telusur_model::ContentKind;
 use super::{Outcome, Session};
 use crate::cli::ExportArgs;
 use crate::collection::{Collected, Collection, Format, TablesDir};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::new_file::{NewFile, cannot_write, refuse_existing};
 use crate::units::show_count;
@@ -70,7 +71,7 @@ fn say_written(
     output: &mut dyn Write,
 ) -> Outcome {
     if session.global.json {
-        writeln!(output, "{}", serde_json::json!({ what: count, "file": path }))?;
+        write_json_line(output, &serde_json::json!({ what: count, "file": path }))?;
     } else {
         let count = show_count(count);
         session.talk.note(&format!("{count} {what} written to {}", path.display()));

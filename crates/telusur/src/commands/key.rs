@@ -12,6 +12,7 @@ use telusur_store_embedded::DataDir;
 use super::{Outcome, Session};
 use crate::backend;
 use crate::cli::KeyCommand;
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -44,7 +45,7 @@ pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Writ
         KeyCommand::Ls => {
             for key in file.keys().map_err(|error| message(&error))? {
                 if session.global.json {
-                    writeln!(output, "{}", about(&key))?;
+                    write_json_line(output, &about(&key))?;
                 } else {
                     let ends = key.expires_at.map_or("for ever".to_owned(), |at| at.rfc3339());
                     let (scopes, name) = (words(&key).join(","), shown(&key.name));
@@ -60,7 +61,7 @@ pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Writ
                     .into());
             }
             match session.global.json {
-                true => writeln!(output, "{}", json!({ "id": id, "done": "revoked" }))?,
+                true => write_json_line(output, &json!({ "id": id, "done": "revoked" }))?,
                 false => writeln!(output, "{} revoked", shown(id))?,
             }
         }

@@ -15,6 +15,7 @@ use super::{Outcome, Session};
 use crate::backend::{self, OpenStore};
 use crate::cli::ResumeArgs;
 use crate::crawl_request::{CrawlRequest, fail_on};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::settings::{Given, Key, Raw};
 use crate::units::{show_count, write_duration_ms};
@@ -30,7 +31,7 @@ pub(super) fn order(session: &Session, ask: Ask, output: &mut dyn Write) -> Outc
     })?;
     let (word, crawl) = (past(&ask), done.unwrap_or_default());
     if session.global.json {
-        writeln!(output, "{}", json!({ "crawl": crawl, "done": word }))?;
+        write_json_line(output, &json!({ "crawl": crawl, "done": word }))?;
     } else {
         writeln!(output, "{crawl} {word}")?;
     }
@@ -156,7 +157,7 @@ pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outc
 fn say_retried(session: &Session, id: &str, retried: u64, output: &mut dyn Write) -> Outcome {
     let crawl = record(session, id)?.crawl.no;
     if session.global.json {
-        writeln!(output, "{}", json!({ "crawl": crawl.to_string(), "retried": retried }))?;
+        write_json_line(output, &json!({ "crawl": crawl.to_string(), "retried": retried }))?;
     } else if retried == 0 {
         writeln!(output, "nothing of {crawl} failed")?;
     } else {

@@ -37,6 +37,7 @@ use telusur_engine::desk::{Answer, Ask};
 
 use crate::backend;
 use crate::cli::{Cli, ColorChoice, Command, CrawlId, GlobalOptions, InspectCommand, RemoveArgs};
+use crate::json::write_json_line;
 use crate::logging;
 use crate::message::{Code, Message, exit};
 use crate::settings::{
@@ -230,7 +231,7 @@ impl Session {
             let system = (std::env::consts::OS, std::env::consts::ARCH);
             let answer =
                 json!({ "name": "telusur", "version": version, "os": system.0, "arch": system.1 });
-            writeln!(output, "{answer}")?;
+            write_json_line(output, &answer)?;
         } else {
             writeln!(output, "telusur {version}")?;
         }

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
 use telusur_engine::desk::{Answer, Ask, CrawlManners, PolitenessReport, RobotsReport};
 use telusur_model::{PageUrl, RequestHistory, RobotsRules};
 
 use super::{Outcome, Session};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::units::{show_count, write_duration_ms};
 
@@ -24,7 +24,7 @@ pub(super) fn politeness(session: &Session, host: &str, output: &mut dyn Write) 
     })?;
     let Some(report) = report else { return Ok(0) };
     if session.global.json {
-        writeln!(output, "{}", json!(report))?;
+        write_json_line(output, &report)?;
         return Ok(0);
     }
     if report.origins.is_empty() && report.crawls.is_empty() {

@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use serde_json::json;
 use telusur_engine::desk::{Answer, Ask};
 
 use super::{Outcome, Session};
 use crate::cli::RankArgs;
+use crate::json::write_json_line;
 use crate::message::shown;
 use crate::units::show_count;
 
@@ -33,8 +33,8 @@ pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Wri
 
 fn write_line(answer: &Answer, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
     match answer {
-        Answer::TopPage(page) if is_json => writeln!(output, "{}", json!(page)),
-        Answer::TopSite(site) if is_json => writeln!(output, "{}", json!(site)),
+        Answer::TopPage(page) if is_json => write_json_line(output, &page),
+        Answer::TopSite(site) if is_json => write_json_line(output, &site),
         Answer::TopPage(page) => {
             let from = show_count(page.linked_from);
             writeln!(

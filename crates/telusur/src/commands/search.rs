@@ -19,6 +19,7 @@ use super::{Outcome, Session};
 use crate::backend::{self, IndexUse};
 use crate::cli::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 use crate::crawl_request::{CrawlRequest, Start};
+use crate::json::write_json_line;
 use crate::lines::csv_field;
 use crate::message::{Code, Message, printable, shown};
 use crate::terminal::wants_color;
@@ -43,9 +44,9 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
     }
     let format = if session.global.json { SearchFormat::Json } else { arguments.format };
     match format {
-        SearchFormat::Json => writeln!(output, "{}", json!(answer))?,
+        SearchFormat::Json => write_json_line(output, &answer)?,
         SearchFormat::Jsonl => {
-            answer.hits.iter().try_for_each(|hit| writeln!(output, "{}", json!(hit)))?;
+            answer.hits.iter().try_for_each(|hit| write_json_line(output, &hit))?;
         }
         SearchFormat::Csv => write_csv(&answer, output)?,
         SearchFormat::Urls => {
@@ -276,7 +277,7 @@ fn batch(
             let mut answer = SearchAnswer::default();
             desk.ask(&ask, &mut |line| take_found(line, &mut answer))?;
             let hits: Vec<&str> = answer.hits.iter().map(name).collect();
-            writeln!(output, "{}", json!({ "id": query.id, "hits": hits }))?;
+            write_json_line(output, &json!({ "id": query.id, "hits": hits }))?;
         }
         Ok(0)
     })
@@ -353,7 +354,7 @@ pub(super) fn import(
     }
     open.store.close().map_err(refuse)?;
     if session.global.json {
-        writeln!(output, "{}", json!({ "crawl": no.to_string(), "documents": count }))?;
+        write_json_line(output, &json!({ "crawl": no.to_string(), "documents": count }))?;
     } else {
         writeln!(output, "{} documents imported as {no}", show_count(count))?;
     }
@@ -390,7 +391,7 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
             "documents": index.doc_count(), "bytes": bytes, "stored_bytes": stored,
             "applied_upto": upto, "pages_looked_at": looked_at,
         });
-        writeln!(output, "{answer}")?;
+        write_json_line(output, &answer)?;
     } else {
         let count = show_count(index.doc_count());
         let size = show_size(bytes);

@@ -21,6 +21,7 @@ use crate::backend::{self, OpenStore, engine_message};
 use crate::cli::ServeArgs;
 use crate::crawl_request::CrawlRequest;
 use crate::foreground::{parse_threads, parser, parsers};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, exit, shown};
 use crate::settings::{Key, Settings};
 
@@ -111,7 +112,7 @@ fn tell(session: &Session, listener: &TcpListener, output: &mut dyn Write) -> Re
     let address = listener.local_addr().map_err(|error| cannot_run(&error.to_string()))?;
     let url = format!("http://{address}/");
     match session.global.json {
-        true => writeln!(output, "{}", json!({ "listening": url, "pid": std::process::id() }))?,
+        true => write_json_line(output, &json!({ "listening": url, "pid": std::process::id() }))?,
         false => writeln!(output, "listening on {url}")?,
     }
     output.flush()?;

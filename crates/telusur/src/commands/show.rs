@@ -9,6 +9,7 @@ use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
 use crate::cli::ShowArgs;
+use crate::json::write_json_line;
 use crate::message::shown;
 use crate::units::{show_count, show_duration_ms, show_size};
 
@@ -25,7 +26,7 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     })?;
     if session.global.json {
         let list: Vec<Value> = crawls.iter().map(crawl_json).collect();
-        writeln!(output, "{}", json!(list))?;
+        write_json_line(output, &list)?;
         return Ok(0);
     }
     if crawls.is_empty() {
@@ -84,13 +85,13 @@ fn list(session: &Session, ask: &Ask, output: &mut dyn Write) -> Outcome {
     session.ask(ask, &mut |answer| {
         written = match (&answer, session.global.json) {
             (Answer::Changed { url, what }, true) => {
-                writeln!(output, "{}", json!({ "url": url, "change": what }))
+                write_json_line(output, &json!({ "url": url, "change": what }))
             }
             (Answer::Changed { url, what }, false) => {
                 writeln!(output, "{what:<20} {}", shown(url))
             }
-            (Answer::Url(url), true) => writeln!(output, "{}", json!(url)),
-            (Answer::ErrorPage(page), true) => writeln!(output, "{}", json!(page)),
+            (Answer::Url(url), true) => write_json_line(output, &url),
+            (Answer::ErrorPage(page), true) => write_json_line(output, &page),
             (Answer::Url(url), false) => write_url(output, url),
             (Answer::ErrorPage(page), false) => {
                 let from = from(page.referrer.as_deref());

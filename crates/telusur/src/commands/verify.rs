@@ -7,6 +7,7 @@ use telusur_engine::desk::{Answer, Ask};
 use telusur_store::VerifyReport;
 
 use super::{Outcome, Session};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::units::show_count;
 
@@ -19,7 +20,7 @@ pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
         true
     })?;
     if session.global.json {
-        writeln!(output, "{}", json!({ "holds": report.holds(), "checks": report.checks }))?;
+        write_json_line(output, &json!({ "holds": report.holds(), "checks": report.checks }))?;
     } else {
         for check in &report.checks {
             let word = if check.broken == 0 { "holds " } else { "BROKEN" };

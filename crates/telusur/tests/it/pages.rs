@@ -69,6 +69,32 @@ fn crawled(body: &str, more: &[&str]) -> (Place, Site, String) {
     (place, site, url)
 }
 
+/// Whatever a page says of itself, no output commands a terminal or turns what is read around.
+#[test]
+fn no_output_does_what_a_page_says() {
+    let (place, _site, url) = crawled(PAGE, &[]);
+    for words in [
+        &["search", "bread"][..],
+        &["search", "bread", "--explain"],
+        &["search", "bread", "--format", "jsonl"],
+        &["search", "bread", "--format", "csv"],
+        &["search", "--regex", "=T"],
+        &["show", "last", "--skipped"],
+        &["explain", &url],
+        &["page", &url],
+        &["export", "last"],
+        &["rank"],
+    ] {
+        for form in [&[][..], &["--json"]] {
+            let seen = place.run(&[words, form].concat());
+            assert_eq!(seen.code, 0, "{words:?} {seen:?}");
+            let said = seen.stdout + &seen.stderr;
+            let is_treacherous = |c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}';
+            assert!(!said.contains(is_treacherous), "{words:?} {form:?}: {said:?}");
+        }
+    }
+}
+
 #[test]
 fn what_failed_is_asked_again() {
     let nonsense = "no such protocol\r\n\r\n".to_owned();

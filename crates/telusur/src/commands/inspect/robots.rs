@@ -10,6 +10,7 @@ use telusur_model::PageUrl;
 use super::super::{Outcome, Session};
 use super::{Id, answer_lines};
 use crate::cli::InspectRobotsArgs;
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 
 /// What a line of `--jsonl` looks like.
@@ -40,7 +41,7 @@ pub(in crate::commands) fn inspect_robots(
         if session.global.json {
             let answer =
                 json!({ "url": url, "allowed": verdict.allowed, "line": line, "rule": rule });
-            writeln!(output, "{answer}")?;
+            write_json_line(output, &answer)?;
             continue;
         }
         let word = if verdict.allowed { "allowed" } else { "disallowed" };

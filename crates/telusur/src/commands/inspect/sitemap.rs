@@ -7,6 +7,7 @@ use serde_json::json;
 use telusur_fetch::sitemap::{self, Sitemap};
 
 use super::super::{Outcome, Session};
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::units::show_count;
 
@@ -35,7 +36,7 @@ pub(in crate::commands) fn inspect_sitemap(
             "kind": entry.kind.word(),
             "hreflang": entry.kind.hreflang(),
         });
-        writeln!(output, "{line}")?;
+        write_json_line(output, &line)?;
     }
     output.flush()?;
     say_what_is_missing(session, &sitemap);

@@ -10,6 +10,7 @@ use url::Url;
 use super::super::{Outcome, Session};
 use super::{Id, answer_lines};
 use crate::cli::InspectUrlArgs;
+use crate::json::write_json_line;
 use crate::message::{exit, shown};
 
 /// What a line of `--jsonl` looks like.
@@ -51,7 +52,7 @@ fn show(session: &Session, url: &PageUrl, drop_tracking: bool, output: &mut dyn 
             "url": url, "normal_form": form, "host": url.host_str(), "port": url.port(),
             "site": site, "slot": site.slot(), "key": key.to_string(),
         });
-        writeln!(output, "{answer}")?;
+        write_json_line(output, &answer)?;
         return Ok(0);
     }
     writeln!(output, "as found     {url}")?;
@@ -72,7 +73,7 @@ fn refuse(session: &Session, text: &str, error: &UrlError, output: &mut dyn Writ
     };
     if session.global.json {
         let answer = json!({ "url": null, "reason": reason, "detail": error.to_string() });
-        writeln!(output, "{answer}")?;
+        write_json_line(output, &answer)?;
     } else {
         writeln!(output, "as found     {}", shown(text))?;
         writeln!(output, "refused      {reason}: {}", shown(&error.to_string()))?;
