@@ -79,12 +79,12 @@ pub(crate) struct Guard<'l> {
 }
 
 impl<'l> Guard<'l> {
-    /// A guard for a text of this length.
-    pub(crate) fn new(text_bytes: usize, limits: &'l ParseLimits) -> Self {
+    /// A guard for this text.
+    pub(crate) fn new(text: &str, limits: &'l ParseLimits) -> Self {
         // Without scripting, `<noscript>` is markup, and its links are found.
         let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
         Self {
-            builder: TreeBuilder::new(Arena::new(text_bytes), options),
+            builder: TreeBuilder::new(Arena::new(text), options),
             limits,
             open_counted: 0,
             created_counted: 0,

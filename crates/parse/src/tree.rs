@@ -30,9 +30,11 @@ const TEMPLATE_CONTENTS: NodeId = NodeId(NonZeroU32::MIN.saturating_add(1));
 /// Stands for every comment: it is never linked into the tree.
 const COMMENT: NodeId = NodeId(NonZeroU32::MIN.saturating_add(2));
 
-/// How much text makes one node, so that the arena seldom has to grow: nine of ten of 812 real
-/// pages have more than 32 bytes, half have more than 58.
-const TEXT_BYTES_PER_NODE: usize = 32;
+/// Nodes that no tag asks for: the three reserved ones, and elements that every page has.
+const NODES_IMPLIED: usize = 16;
+/// Room is made for so many nodes at most before they are there. More than a page of 1 MiB has,
+/// unless its tags are shorter than `<p>x`.
+const NODES_EXPECTED_MAX: usize = 600_000;
 
 /// A page as a tree.
 pub(crate) struct Tree {
@@ -122,8 +124,11 @@ impl Iterator for Walk<'_> {
 }
 
 impl Tree {
-    fn new(text_bytes: usize) -> Self {
-        let nodes = Vec::with_capacity(text_bytes / TEXT_BYTES_PER_NODE);
+    fn new(text: &str) -> Self {
+        // An arena that grows is there twice for a moment. A tag makes an element and the text
+        // behind it at most, and room that is not used costs nothing.
+        let tags = memchr::memchr_iter(b'<', text.as_bytes()).count();
+        let nodes = Vec::with_capacity((2 * tags + NODES_IMPLIED).min(NODES_EXPECTED_MAX));
         let mut tree = Self { nodes, attributes: Vec::new() };
         for reserved in [DOCUMENT, TEMPLATE_CONTENTS, COMMENT] {
             let id = tree.add(Content::Root);
@@ -287,10 +292,10 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// An arena with room for a text of this length.
-    pub(crate) fn new(text_bytes: usize) -> Self {
+    /// An arena with room for this text.
+    pub(crate) fn new(text: &str) -> Self {
         Self {
-            tree: RefCell::new(Tree::new(text_bytes)),
+            tree: RefCell::new(Tree::new(text)),
             elements: Cell::new(0),
             formatting_elements: Cell::new(0),
         }

@@ -6,7 +6,7 @@ use telusur_model::{ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
 use crate::tokens::{Detail, Syntax, build_tree};
-use crate::{ParseLimits, parse};
+use crate::{ContentLimits, ParseLimits, parse, read_page};
 
 /// The page still has a link and text behind the hostile part.
 #[track_caller]
@@ -54,6 +54,16 @@ fn nesting_m1() {
         let page = check_survives(&element.repeat(5_000));
         assert!(page.warnings.contains(&Warning::TooDeep), "{element}");
     }
+}
+
+/// More elements than are told apart: what stands in the last ones is read as well.
+#[test]
+fn more_containers_than_are_counted() {
+    let tail = "<div><pre>one  two</pre><section><p>The end of a long page.</section></div>";
+    let html = format!("<div>{}{tail}</div><p>Really.", "<p>word</p>".repeat(70_000));
+    let content = read_page(&raw_page("text/html", html.as_bytes()), &ContentLimits::default());
+    assert!(content.visible_text.ends_with("word\none  two\nThe end of a long page.\nReally."));
+    assert!(!content.text.is_empty());
 }
 
 #[test]

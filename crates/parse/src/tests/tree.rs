@@ -46,7 +46,7 @@ fn link<'t>(element: ElementRef<'t>) -> &'t str {
 fn plain_tree(html: &str) -> Tree {
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let options = ParseOpts { tree_builder, ..ParseOpts::default() };
-    parse_document(Arena::new(html.len()), options).one(html)
+    parse_document(Arena::new(html), options).one(html)
 }
 
 #[track_caller]

@@ -61,7 +61,7 @@ pub(crate) fn build_tree(
     limits: &ParseLimits,
 ) -> Document {
     let text = text::unix_lines(text::cut(text, TEXT_BYTES_MAX));
-    let guard = Guard::new(text.len(), limits);
+    let guard = Guard::new(&text, limits);
     let mut tokenizer = Tokenizer::new(&text, syntax, limits.attributes_max, guard);
     tokenizer.detail = detail;
     tokenizer.run();

@@ -89,7 +89,8 @@ fn no_output_does_what_a_page_says() {
             let seen = place.run(&[words, form].concat());
             assert_eq!(seen.code, 0, "{words:?} {seen:?}");
             let said = seen.stdout + &seen.stderr;
-            let is_treacherous = |c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}';
+            let is_treacherous =
+                |c: char| (c.is_control() && !"\n\t".contains(c)) || c == '\u{202e}';
             assert!(!said.contains(is_treacherous), "{words:?} {form:?}: {said:?}");
         }
     }
