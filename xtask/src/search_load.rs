@@ -2,18 +2,20 @@
 //! same time, as browsers and programs do.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use telusur_testkit::Dice;
+use tokio::task::JoinSet;
 
 use crate::build::{Scratch, release_program};
+use crate::load_client::Client;
 use crate::service::Service;
 
 /// Sentences of a document: about 4 KB of main text, as in a page of 20 KB.
@@ -57,7 +59,8 @@ impl SearchLoad<'_> {
             (all - stored) as f64 * 100.0 / text_bytes as f64
         );
         let service = Service::start(&program, &data, &[])?;
-        let mut took = self.search(&service, &sentences)?;
+        let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+        let mut took = runtime.block_on(self.search(&service, &sentences))?;
         drop(service);
         took.sort_unstable();
         let at = |percent: usize| took[(took.len() - 1) * percent / 100].as_secs_f64() * 1e3;
@@ -107,32 +110,41 @@ impl SearchLoad<'_> {
     }
 
     /// How long each search took.
-    fn search(&self, service: &Service, sentences: &[String]) -> anyhow::Result<Vec<Duration>> {
+    async fn search(
+        &self,
+        service: &Service,
+        sentences: &[String],
+    ) -> anyhow::Result<Vec<Duration>> {
         let mut dice = Dice::new(11);
-        let targets: Vec<String> = (0..SEARCHES).map(|_| question(sentences, &mut dice)).collect();
-        let next = AtomicUsize::new(0);
-        let client = || -> anyhow::Result<Vec<Duration>> {
-            let mut connection = Connection::open(service.address)?;
-            let mut took = Vec::new();
-            while let Some(target) = targets.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let start = Instant::now();
-                connection.get(target)?;
-                took.push(start.elapsed());
-            }
-            Ok(took)
-        };
-        std::thread::scope(|scope| {
-            let clients: Vec<_> = (0..self.clients).map(|_| scope.spawn(client)).collect();
-            let mut took = Vec::new();
-            for client in clients {
-                match client.join() {
-                    Ok(times) => took.extend(times?),
-                    Err(_) => bail!("a client failed"),
-                }
-            }
-            Ok(took)
-        })
+        let targets = (0..SEARCHES).map(|_| question(sentences, &mut dice));
+        let targets = Arc::new(Mutex::new(targets.collect::<Vec<_>>()));
+        let mut clients = JoinSet::new();
+        for _ in 0..self.clients {
+            clients.spawn(search_all(service.address, Arc::clone(&targets)));
+        }
+        let mut took = Vec::new();
+        while let Some(times) = clients.join_next().await {
+            took.extend(times.context("a client failed")??);
+        }
+        Ok(took)
     }
+}
+
+/// Searches until nothing is left to search for.
+async fn search_all(
+    address: SocketAddr,
+    targets: Arc<Mutex<Vec<String>>>,
+) -> anyhow::Result<Vec<Duration>> {
+    let mut client = Client::connect(address).await?;
+    let mut took = Vec::new();
+    let next = || targets.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    while let Some(target) = next() {
+        let start = Instant::now();
+        let reply = client.get(&target).await?;
+        took.push(start.elapsed());
+        ensure!(reply.status == 200, "{target} was answered with {} {}", reply.status, reply.body);
+    }
+    Ok(took)
 }
 
 fn pick<'a>(sentences: &'a [String], dice: &mut Dice) -> &'a str {
@@ -181,43 +193,4 @@ fn quiet_command(program: &Path, data: &Path) -> anyhow::Result<Command> {
 
 fn path_text(path: &Path) -> anyhow::Result<&str> {
     path.to_str().context("the scratch directory has a name that is no text")
-}
-
-/// A client's connection, which is kept.
-struct Connection {
-    stream: BufReader<TcpStream>,
-    host: String,
-}
-
-impl Connection {
-    #[expect(clippy::disallowed_methods, reason = "the client of our own service, on loopback")]
-    fn open(address: SocketAddr) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(address).context("reach the service")?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
-    }
-
-    fn get(&mut self, target: &str) -> anyhow::Result<()> {
-        let request = format!("GET {target} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
-        self.stream.get_mut().write_all(request.as_bytes())?;
-        let mut status = String::new();
-        self.stream.read_line(&mut status)?;
-        let mut length = 0;
-        loop {
-            let mut field = String::new();
-            self.stream.read_line(&mut field)?;
-            if field.trim().is_empty() {
-                break;
-            }
-            let field = field.to_ascii_lowercase();
-            if let Some(value) = field.strip_prefix("content-length:") {
-                length = value.trim().parse()?;
-            }
-        }
-        let mut body = vec![0; length];
-        self.stream.read_exact(&mut body)?;
-        ensure!(status.contains(" 200 "), "{target} was answered with {status}");
-        ensure!(body.starts_with(b"{"), "{target} was answered without JSON");
-        Ok(())
-    }
 }
