@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
+use super::WireArgs;
+use super::given::{given_lists, given_texts, of_flag};
 use crate::settings::{Given, Key, Raw};
 
 /// The arguments of `crawl`.
@@ -123,12 +125,6 @@ pub struct CrawlArgs {
     /// How sites share the crawl: equal, weighted or none [default: equal]
     #[arg(long, value_name = "HOW", help_heading = "Manners")]
     pub fairness: Option<String>,
-    /// Do not read robots.txt. Only for sites that are yours
-    #[arg(long, help_heading = "Manners")]
-    pub ignore_robots: bool,
-    /// What a robots.txt that cannot be read means: wait or allow [default: wait]
-    #[arg(long, value_name = "WHAT", help_heading = "Manners")]
-    pub robots_unreachable: Option<String>,
     /// Most that robots.txt or 429 answers can slow us down [default: 60s]
     #[arg(long, value_name = "DURATION", help_heading = "Manners")]
     pub crawl_delay_max: Option<String>,
@@ -136,45 +132,15 @@ pub struct CrawlArgs {
     #[arg(long, help_heading = "Manners")]
     pub nofollow: bool,
 
-    /// How Telusur names itself; {version} and {contact} are filled in
-    #[arg(short = 'A', long, value_name = "TEXT", help_heading = "HTTP")]
-    pub user_agent: Option<String>,
-    /// Page or mail address where the owner of a site reaches you; part of the user agent
-    #[arg(long, value_name = "URL|MAIL", help_heading = "HTTP")]
-    pub contact: Option<String>,
-    /// Extra header 'Name: value', sent to the origins of the start URLs only
-    #[arg(short = 'H', long, value_name = "HEADER", help_heading = "HTTP")]
-    pub header: Vec<String>,
-    /// Longest that one visit may take [default: 30s]
-    #[arg(long, value_name = "DURATION", help_heading = "HTTP")]
-    pub timeout: Option<String>,
     /// Further attempts after a failure that may pass [default: 3]
     #[arg(long, value_name = "N", help_heading = "HTTP")]
     pub retries: Option<String>,
-    /// Redirects followed one after the other [default: 10]
-    #[arg(long, value_name = "N", help_heading = "HTTP")]
-    pub max_redirects: Option<String>,
-    /// Version of HTTP: auto, 1 or 2 [default: auto]
-    #[arg(long, value_name = "VERSION", help_heading = "HTTP")]
-    pub http: Option<String>,
-    /// Ask through this proxy: http://host:3128 or socks5://host:1080
-    #[arg(short = 'x', long, value_name = "URL", help_heading = "HTTP")]
-    pub proxy: Option<String>,
-    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable
-    #[arg(long, value_name = "LOGIN", help_heading = "HTTP")]
-    pub basic_auth: Vec<String>,
-    /// Begin with the cookies of this cookies.txt file
-    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
-    pub cookies: Option<PathBuf>,
+    /// How servers are asked
+    #[command(flatten)]
+    pub wire: WireArgs,
     /// Send no cookies
     #[arg(long, conflicts_with = "cookies", help_heading = "HTTP")]
     pub no_cookies: bool,
-    /// Do not verify the TLS certificates of this one host
-    #[arg(long, value_name = "HOST", help_heading = "HTTP")]
-    pub insecure_host: Vec<String>,
-    /// Ask this address, range or HOST:PORT although it is not public
-    #[arg(long, value_name = "CIDR|HOST:PORT", help_heading = "HTTP")]
-    pub allow_private: Vec<String>,
 
     /// What is kept of a page: none, text, html or raw [default: html]
     #[arg(long, value_name = "WHAT", help_heading = "Keep")]
@@ -198,18 +164,9 @@ pub struct CrawlArgs {
 impl CrawlArgs {
     /// The settings among them that were given.
     pub fn given(&self) -> Vec<Given> {
-        let mut given = Vec::new();
-        for (key, text) in self.texts() {
-            given.extend(text.clone().map(|text| of_flag(key, Raw::Untyped(text))));
-        }
-        for (key, items) in self.lists() {
-            if !items.is_empty() {
-                given.push(of_flag(key, Raw::List(items.clone())));
-            }
-        }
-        if let Some(path) = &self.cookies {
-            given.push(of_flag(Key::CookiesFile, Raw::Path(path.clone())));
-        }
+        let mut given = self.wire.given();
+        given.extend(given_texts(self.texts()));
+        given.extend(given_lists(self.lists()));
         let sitemaps: Vec<String> =
             self.sitemap.iter().filter(|url| !url.is_empty()).cloned().collect();
         if !sitemaps.is_empty() {
@@ -224,19 +181,18 @@ impl CrawlArgs {
     }
 
     /// Flags without a value: what each sets, whether it is there, and to what it sets it.
-    fn switches(&self) -> [(Key, &'static str, bool, bool); 7] {
+    fn switches(&self) -> [(Key, &'static str, bool, bool); 6] {
         [
             (Key::KeepTracking, "--keep-tracking", self.keep_tracking, true),
             (Key::Adaptive, "--adaptive", self.adaptive, true),
             (Key::Adaptive, "--no-adaptive", self.no_adaptive, false),
             (Key::ReadSitemaps, "--no-sitemap", self.no_sitemap, false),
-            (Key::Robots, "--ignore-robots", self.ignore_robots, false),
             (Key::Nofollow, "--nofollow", self.nofollow, true),
             (Key::Cookies, "--no-cookies", self.no_cookies, false),
         ]
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 30] {
+    fn texts(&self) -> [(Key, &Option<String>); 23] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -254,15 +210,8 @@ impl CrawlArgs {
             (Key::Rate, &self.rate),
             (Key::Workers, &self.workers),
             (Key::Fairness, &self.fairness),
-            (Key::RobotsUnreachable, &self.robots_unreachable),
             (Key::CrawlDelayMax, &self.crawl_delay_max),
-            (Key::UserAgent, &self.user_agent),
-            (Key::Contact, &self.contact),
-            (Key::Timeout, &self.timeout),
             (Key::Retries, &self.retries),
-            (Key::MaxRedirects, &self.max_redirects),
-            (Key::Http, &self.http),
-            (Key::Proxy, &self.proxy),
             (Key::Keep, &self.keep),
             (Key::FailOn, &self.fail_on),
             (Key::MaxErrors, &self.max_errors),
@@ -271,20 +220,12 @@ impl CrawlArgs {
         ]
     }
 
-    fn lists(&self) -> [(Key, &Vec<String>); 8] {
+    fn lists(&self) -> [(Key, &Vec<String>); 4] {
         [
             (Key::StartUrls, &self.urls),
             (Key::Include, &self.include),
             (Key::Exclude, &self.exclude),
             (Key::AllowHosts, &self.allow_host),
-            (Key::Headers, &self.header),
-            (Key::BasicAuth, &self.basic_auth),
-            (Key::InsecureHosts, &self.insecure_host),
-            (Key::AllowPrivate, &self.allow_private),
         ]
     }
-}
-
-fn of_flag(key: Key, raw: Raw) -> Given {
-    Given { key, flag: key.setting().flag.expect("these keys have a flag"), raw }
 }

@@ -4,10 +4,12 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
+mod given;
 mod linear;
 mod pages;
 mod search;
 mod serve;
+mod wire;
 
 use std::path::PathBuf;
 
@@ -15,12 +17,14 @@ use clap::{ArgAction, Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub use crawl::CrawlArgs;
+pub(crate) use given::given_texts;
 pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{
     IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder,
 };
 pub use serve::{KeyCommand, ServeArgs};
+pub use wire::WireArgs;
 
 use crate::settings::{Given, Key, Raw};
 

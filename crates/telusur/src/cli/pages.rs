@@ -6,9 +6,10 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args};
 use telusur_model::ContentKind;
 
+use super::{WireArgs, given_texts};
 use crate::collection::{Collected, Format};
 use crate::page_view::PageForm;
-use crate::settings::{Given, Key, Raw};
+use crate::settings::{Given, Key};
 
 /// The arguments of `fetch`.
 #[derive(Args, Debug)]
@@ -25,90 +26,21 @@ pub struct FetchArgs {
         value_parser = page_forms(), hide_possible_values = true)]
     pub form: PageForm,
 
-    /// Do not read robots.txt. Only for sites that are yours
-    #[arg(long, help_heading = "Manners")]
-    pub ignore_robots: bool,
-    /// What a robots.txt that cannot be read means: wait or allow [default: wait]
-    #[arg(long, value_name = "WHAT", help_heading = "Manners")]
-    pub robots_unreachable: Option<String>,
-
-    /// How Telusur names itself; {version} and {contact} are filled in
-    #[arg(short = 'A', long, value_name = "TEXT", help_heading = "HTTP")]
-    pub user_agent: Option<String>,
-    /// Page or mail address where the owner of a site reaches you; part of the user agent
-    #[arg(long, value_name = "URL|MAIL", help_heading = "HTTP")]
-    pub contact: Option<String>,
-    /// Extra header 'Name: value', sent to the origin of the URL only
-    #[arg(short = 'H', long, value_name = "HEADER", help_heading = "HTTP")]
-    pub header: Vec<String>,
+    /// How servers are asked
+    #[command(flatten)]
+    pub wire: WireArgs,
     /// Read at most this much of the page [default: 1MiB]
     #[arg(long, value_name = "SIZE", help_heading = "HTTP")]
     pub max_body: Option<String>,
-    /// Longest that one request may take [default: 30s]
-    #[arg(long, value_name = "DURATION", help_heading = "HTTP")]
-    pub timeout: Option<String>,
-    /// Redirects followed one after the other [default: 10]
-    #[arg(long, value_name = "N", help_heading = "HTTP")]
-    pub max_redirects: Option<String>,
-    /// Version of HTTP: auto, 1 or 2 [default: auto]
-    #[arg(long, value_name = "VERSION", help_heading = "HTTP")]
-    pub http: Option<String>,
-    /// Ask through this proxy: http://host:3128 or socks5://host:1080
-    #[arg(short = 'x', long, value_name = "URL", help_heading = "HTTP")]
-    pub proxy: Option<String>,
-    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable
-    #[arg(long, value_name = "LOGIN", help_heading = "HTTP")]
-    pub basic_auth: Vec<String>,
-    /// Send the cookies of this cookies.txt file
-    #[arg(long, value_name = "FILE", help_heading = "HTTP")]
-    pub cookies: Option<PathBuf>,
-    /// Do not verify the TLS certificates of this one host
-    #[arg(long, value_name = "HOST", help_heading = "HTTP")]
-    pub insecure_host: Vec<String>,
-    /// Ask this address, range or HOST:PORT although it is not public
-    #[arg(long, value_name = "CIDR|HOST:PORT", help_heading = "HTTP")]
-    pub allow_private: Vec<String>,
 }
 
 impl FetchArgs {
     /// The settings among them that were given.
     pub fn given(&self) -> Vec<Given> {
-        let texts = [
-            (Key::RobotsUnreachable, &self.robots_unreachable),
-            (Key::UserAgent, &self.user_agent),
-            (Key::Contact, &self.contact),
-            (Key::MaxBody, &self.max_body),
-            (Key::Timeout, &self.timeout),
-            (Key::MaxRedirects, &self.max_redirects),
-            (Key::Http, &self.http),
-            (Key::Proxy, &self.proxy),
-        ];
-        let lists = [
-            (Key::Headers, &self.header),
-            (Key::BasicAuth, &self.basic_auth),
-            (Key::InsecureHosts, &self.insecure_host),
-            (Key::AllowPrivate, &self.allow_private),
-        ];
-        let mut given = Vec::new();
-        for (key, text) in texts {
-            given.extend(text.clone().map(|text| of_flag(key, Raw::Untyped(text))));
-        }
-        for (key, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
-            given.push(of_flag(key, Raw::List(items.clone())));
-        }
-        if let Some(path) = &self.cookies {
-            given.push(of_flag(Key::CookiesFile, Raw::Path(path.clone())));
-        }
-        if self.ignore_robots {
-            let raw = Raw::Switch(false);
-            given.push(Given { key: Key::Robots, flag: "--ignore-robots", raw });
-        }
+        let mut given = self.wire.given();
+        given.extend(given_texts([(Key::MaxBody, &self.max_body)]));
         given
     }
-}
-
-fn of_flag(key: Key, raw: Raw) -> Given {
-    Given { key, flag: key.setting().flag.expect("these keys have a flag"), raw }
 }
 
 /// The arguments of `page`.

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::given::{given_lists, given_texts, of_flag};
 use crate::settings::{Given, Key, Raw};
 
 /// The arguments of `serve`.
@@ -74,21 +75,9 @@ impl ServeArgs {
         ];
         let lists =
             [(Key::AllowedHosts, &self.allowed_host), (Key::AllowPrivate, &self.allow_private)];
-        let flag = |key: Key| key.setting().flag.expect("these keys have a flag");
-        let mut given = Vec::new();
-        for (key, text) in texts {
-            given.extend(text.clone().map(|text| Given {
-                key,
-                flag: flag(key),
-                raw: Raw::Untyped(text),
-            }));
-        }
-        for (key, items) in lists.into_iter().filter(|(_, items)| !items.is_empty()) {
-            given.push(Given { key, flag: flag(key), raw: Raw::List(items.clone()) });
-        }
+        let mut given: Vec<Given> = given_texts(texts).chain(given_lists(lists)).collect();
         if self.public_search {
-            let (key, raw) = (Key::PublicSearch, Raw::Switch(true));
-            given.push(Given { key, flag: flag(key), raw });
+            given.push(of_flag(Key::PublicSearch, Raw::Switch(true)));
         }
         given
     }

@@ -13,11 +13,11 @@ use telusur_store_embedded::DataDir;
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
 use crate::backend::{self, OpenStore};
-use crate::cli::ResumeArgs;
+use crate::cli::{ResumeArgs, given_texts};
 use crate::crawl_request::{CrawlRequest, fail_on};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
-use crate::settings::{Given, Key, Raw};
+use crate::settings::{Given, Key};
 use crate::units::{show_count, write_duration_ms};
 
 /// Carries out an order that ends with the crawl it was for.
@@ -258,10 +258,6 @@ impl ResumeArgs {
             (Key::Workers, &self.workers),
             (Key::Delay, &self.delay),
         ];
-        let given = texts.into_iter().filter_map(|(key, text)| {
-            let flag = key.setting().flag.expect("these keys have a flag");
-            text.clone().map(|text| Given { key, flag, raw: Raw::Untyped(text) })
-        });
-        given.collect()
+        given_texts(texts).collect()
     }
 }
