@@ -22,6 +22,7 @@ use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VI
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
+use crate::page_source::StoredSource;
 use crate::parse_stage::{self, Reader};
 use crate::shelf::Shelf;
 
@@ -105,10 +106,10 @@ impl Engine {
         let parsers = parse_stage::start(threads, parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
-                let indexer = Indexer::new(Arc::clone(&store), index)
+                let source = StoredSource::new(Arc::clone(&store))
                     .with_parser(Arc::clone(&parser))
                     .with_shelf(shelf.unwrap_or_default());
-                Some(IndexStage::start(indexer)?)
+                Some(IndexStage::start(Indexer::from(Box::new(source), index))?)
             }
             None => None,
         };

@@ -20,6 +20,7 @@ mod id_visits;
 mod imports;
 mod index_stage;
 mod linear_run;
+mod page_source;
 mod parse_stage;
 mod progress;
 mod robots_reading;
