@@ -22,6 +22,7 @@ use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VI
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
+use crate::loan::Lending;
 use crate::page_source::StoredSource;
 use crate::parse_stage::{self, Reader};
 use crate::shelf::Shelf;
@@ -61,6 +62,7 @@ pub struct Engine {
     clock: Arc<dyn Clock>,
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+    lending: Option<Lending>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -74,6 +76,7 @@ pub struct EngineHandle {
     clock: Arc<dyn Clock>,
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
+    lending: Option<Lending>,
 }
 
 impl Engine {
@@ -113,6 +116,7 @@ impl Engine {
             }
             None => None,
         };
+        let lending = index.as_ref().map(IndexStage::lending);
         let task = CrawlTask {
             index,
             frontier: Frontier::new(),
@@ -134,7 +138,8 @@ impl Engine {
             witness_called: None,
         };
         let task = tokio::spawn(task.run());
-        Ok(Self { store, parser, clock, events, progress, task, commit: Some(committer), parsers })
+        let commit = Some(committer);
+        Ok(Self { store, parser, clock, events, progress, lending, task, commit, parsers })
     }
 
     /// For those who ask it for things.
@@ -145,6 +150,7 @@ impl Engine {
             clock: Arc::clone(&self.clock),
             events: self.events.downgrade(),
             progress: self.progress.clone(),
+            lending: self.lending.clone(),
         }
     }
 
@@ -220,6 +226,11 @@ impl EngineHandle {
     /// Who reads pages in this process.
     pub(crate) fn parser(&self) -> Arc<dyn Parser> {
         Arc::clone(&self.parser)
+    }
+
+    /// What lends the index of this process, if it has one.
+    pub(crate) fn lending(&self) -> Option<&Lending> {
+        self.lending.as_ref()
     }
 
     /// Whether a crawl is in this process, running or paused.

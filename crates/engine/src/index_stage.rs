@@ -4,19 +4,20 @@
 //! loses nothing and doubles nothing: the next start goes on from there, and an index that is gone
 //! or damaged is built anew. A wake-up only makes it sooner.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use telusur_index::{IndexError, LinkLag, SearchIndex};
-use telusur_store::{Store, StoreError};
+use telusur_store::{Store, StoreError, Stored};
 
+use crate::loan::{Lending, Loan, Loans};
 use crate::page_source::{PageSource, StoredSource};
 
 /// Pages that are taken in at once: their records are held in memory.
-const BATCH_PAGES_MAX: usize = 250;
+pub(crate) const BATCH_PAGES_MAX: usize = 250;
 /// Pages in one commit of an index that catches up. A kill costs at most their indexing.
 const CATCH_UP_COMMIT_PAGES: u64 = 10_000;
 /// How long pages wait for company before they are taken in: looking into the store for each would
@@ -119,33 +120,51 @@ impl Indexer {
 
 /// A running index stage.
 pub(crate) struct IndexStage {
-    wake: Option<SyncSender<()>>,
+    caller: Option<Arc<Caller>>,
     thread: Option<JoinHandle<Result<(), IndexingError>>>,
     lag: Arc<AtomicU64>,
+    loans: Arc<Loans>,
 }
 
 impl IndexStage {
     /// Starts the thread that follows the store.
     pub(crate) fn start(indexer: Indexer) -> std::io::Result<Self> {
-        let (wake, woken) = sync_channel(1);
-        let lag = Arc::new(AtomicU64::new(0));
-        let shown = Arc::clone(&lag);
-        let thread = std::thread::Builder::new()
-            .name("index".into())
-            .spawn(move || follow(&indexer, &woken, &shown))?;
-        Ok(Self { wake: Some(wake), thread: Some(thread), lag })
+        let (caller, calls) = calls();
+        let (lag, loans) = (Arc::<AtomicU64>::default(), Arc::<Loans>::default());
+        let (shown, lent) = (Arc::clone(&lag), Arc::clone(&loans));
+        let thread = std::thread::Builder::new().name("index".into()).spawn(move || {
+            let ended = run(&indexer, &calls, &shown);
+            lent.end();
+            lent.returned();
+            ended
+        })?;
+        Ok(Self { caller: Some(Arc::new(caller)), thread: Some(thread), lag, loans })
+    }
+
+    /// For those who lend the index or call it back.
+    pub(crate) fn lending(&self) -> Lending {
+        let caller = self.caller.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Lending { caller, loans: Arc::clone(&self.loans) }
     }
 
     /// Pages were stored.
-    pub(crate) fn wake(&self, pages: u64) {
-        self.lag.fetch_add(pages, Ordering::AcqRel);
-        // A wake-up that is already waiting is enough.
-        let _ = self.wake.as_ref().map(|wake| wake.try_send(()));
+    pub(crate) fn wake(&self, stored: &[Stored]) {
+        self.lag.fetch_add(stored.len() as u64, Ordering::AcqRel);
+        if let Some(caller) = &self.caller {
+            caller.wake();
+        }
+        self.loans.tell(stored);
     }
 
     /// Pages that are stored and not yet searchable, as far as this process knows.
     pub(crate) fn lag(&self) -> u64 {
         self.lag.load(Ordering::Acquire)
+    }
+
+    /// Whether a crawl should wait for the index. Not for one that another process holds and does
+    /// nothing with: then nobody knows for how long.
+    pub(crate) fn is_behind(&self, pages_max: u64) -> bool {
+        self.lag() >= pages_max && !self.loans.is_stuck()
     }
 
     /// Whether the thread has ended, which it does only when it fails or is told to.
@@ -155,36 +174,122 @@ impl IndexStage {
 
     /// Takes in what is stored and ends. Gives the failure, if there was one.
     pub(crate) fn finish(mut self) -> Option<String> {
-        self.wake = None;
+        self.end();
         match self.thread.take()?.join() {
             Ok(Ok(())) => None,
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("the index stage panicked".to_owned()),
         }
     }
+
+    fn end(&mut self) {
+        self.caller = None;
+        self.loans.end();
+    }
 }
 
-fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<(), IndexingError> {
+impl Drop for IndexStage {
+    /// A loan must not outlive who lent it: its thread would hold the store open.
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// What interrupts whoever follows the store.
+pub(crate) enum Call {
+    /// Another process wants to follow it.
+    Lend(Box<Loan>),
+    /// The index is given back.
+    Leave,
+}
+
+/// Wakes and calls whoever follows the store. Never waits for it.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    wake: SyncSender<()>,
+    /// The call that is not yet heard.
+    call: Arc<Mutex<Option<Call>>>,
+}
+
+/// The other end of a [`Caller`].
+pub(crate) struct Calls {
+    woken: Receiver<()>,
+    call: Arc<Mutex<Option<Call>>>,
+}
+
+/// A line between one who calls and one who follows.
+pub(crate) fn calls() -> (Caller, Calls) {
+    let (wake, woken) = sync_channel(1);
+    let call = Arc::<Mutex<Option<Call>>>::default();
+    (Caller { wake, call: Arc::clone(&call) }, Calls { woken, call })
+}
+
+impl Caller {
+    pub(crate) fn wake(&self) {
+        // A wake-up that is already waiting is enough.
+        let _ = self.wake.try_send(());
+    }
+
+    pub(crate) fn call(&self, call: Call) {
+        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
+        self.wake();
+    }
+}
+
+impl Calls {
+    fn take(&self) -> Option<Call> {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn is_called(&self) -> bool {
+        self.call.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+fn run(indexer: &Indexer, calls: &Calls, lag: &AtomicU64) -> Result<(), IndexingError> {
+    while let Some(call) = follow(indexer, calls, lag)? {
+        match call {
+            Call::Lend(loan) => loan.carry_out(&indexer.index, indexer.source.as_ref(), lag)?,
+            Call::Leave => break,
+        }
+    }
+    Ok(())
+}
+
+/// Follows the store until there is a call; what was taken in is committed then. `None` if there can
+/// be no more calls: everything that is stored is taken in then.
+pub(crate) fn follow(
+    indexer: &Indexer,
+    calls: &Calls,
+    lag: &AtomicU64,
+) -> Result<Option<Call>, IndexingError> {
     std::thread::scope(|scope| {
         let mut digestion = None;
         let mut uncommitted = Uncommitted::default();
         loop {
-            let is_last = match woken.recv_timeout(uncommitted.patience()) {
+            let woken = calls.woken.recv_timeout(uncommitted.patience());
+            if let Some(call) = calls.take() {
+                if uncommitted.given.pages > 0 {
+                    indexer.commit()?;
+                    uncommitted.given.committed(lag);
+                }
+                return Ok(Some(call));
+            }
+            match woken {
                 Ok(()) => {
                     std::thread::sleep(TAKE_IN_WAIT);
-                    while woken.try_recv().is_ok() {}
-                    false
+                    while calls.woken.try_recv().is_ok() {}
                 }
-                Err(RecvTimeoutError::Timeout) => false,
-                Err(RecvTimeoutError::Disconnected) => true,
-            };
-            if is_last {
-                if indexer.catch_up(&mut |_| {})? == 0 && uncommitted.pages > 0 {
-                    indexer.commit()?;
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    if indexer.catch_up(&mut |_| {})? == 0 && uncommitted.given.pages > 0 {
+                        indexer.commit()?;
+                    }
+                    indexer.digest_links()?;
+                    return Ok(None);
                 }
-                return indexer.digest_links();
             }
-            uncommitted.take_in(indexer, lag)?;
+            uncommitted.take_in(indexer, calls, lag)?;
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
                 digestion = has_outgrown(indexer.index.link_lag())
                     .then(|| scope.spawn(|| digest_beside(indexer)));
@@ -193,12 +298,37 @@ fn follow(indexer: &Indexer, woken: &Receiver<()>, lag: &AtomicU64) -> Result<()
     })
 }
 
+/// What an indexer was given since its last commit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Given {
+    pub(crate) pages: u64,
+    /// How much of the lag they are.
+    lag: u64,
+}
+
+impl Given {
+    /// It was given so many pages more, when so many were known to be missing.
+    pub(crate) fn batch(&mut self, pages: u64, behind: u64) {
+        self.pages += pages;
+        // Whatever was counted before a look that saw everything was seen by it: a page that was
+        // stored twice is counted twice and seen once.
+        let is_all = pages < BATCH_PAGES_MAX as u64;
+        self.lag = if is_all { behind } else { self.lag + pages };
+    }
+
+    /// All of it is searchable.
+    pub(crate) fn committed(&mut self, lag: &AtomicU64) {
+        let seen = std::mem::take(self).lag;
+        let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            Some(now.saturating_sub(seen))
+        });
+    }
+}
+
 /// What was taken in and is not yet searchable.
 #[derive(Default)]
 struct Uncommitted {
-    pages: u64,
-    /// How much of the lag they are.
-    lag: u64,
+    given: Given,
     /// When the first of them came.
     since: Option<Instant>,
 }
@@ -209,30 +339,29 @@ impl Uncommitted {
         self.since.map_or(LOOK_EVERY, |since| COMMIT_WAIT.saturating_sub(since.elapsed()))
     }
 
-    /// Takes in what waits, and commits whenever it is time to.
-    fn take_in(&mut self, indexer: &Indexer, lag: &AtomicU64) -> Result<(), IndexingError> {
+    /// Takes in what waits, unless there is a call, and commits whenever it is time to.
+    fn take_in(
+        &mut self,
+        indexer: &Indexer,
+        calls: &Calls,
+        lag: &AtomicU64,
+    ) -> Result<(), IndexingError> {
         loop {
             let behind = lag.load(Ordering::Acquire);
             let pages = indexer.take_in_batch()?;
-            let is_all = pages < BATCH_PAGES_MAX as u64;
-            self.pages += pages;
-            // Whatever was counted before a look that saw everything was seen by it: a page that was
-            // stored twice is counted twice and seen once.
-            self.lag = if is_all { behind } else { self.lag + pages };
-            if self.pages > 0 {
+            self.given.batch(pages, behind);
+            if self.given.pages > 0 {
                 self.since.get_or_insert_with(Instant::now);
             }
             if self.is_due() {
                 indexer.commit()?;
-                self.pages = 0;
+                self.given.pages = 0;
             }
-            if self.pages == 0 {
-                let seen = std::mem::take(self).lag;
-                let _ = lag.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                    Some(now.saturating_sub(seen))
-                });
+            if self.given.pages == 0 {
+                self.given.committed(lag);
+                self.since = None;
             }
-            if is_all {
+            if pages < BATCH_PAGES_MAX as u64 || calls.is_called() {
                 return Ok(());
             }
         }
@@ -240,7 +369,7 @@ impl Uncommitted {
 
     fn is_due(&self) -> bool {
         let has_waited = self.since.is_some_and(|since| since.elapsed() >= COMMIT_WAIT);
-        has_waited || self.pages >= COMMIT_PAGES_MAX
+        has_waited || self.given.pages >= COMMIT_PAGES_MAX
     }
 }
 
