@@ -3,15 +3,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use telusur_engine::desk::{self, Answer, Ask, Desk};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
-use telusur_index::{IndexLimits, SearchIndex};
+use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore};
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
+
+/// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
+const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
+const GIVEN_BACK_LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The store of a data directory, open and ours alone.
 pub struct OpenStore {
@@ -45,7 +50,7 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
 /// damaged or of another version is begun anew, and filled from the store by whoever uses it.
 pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
     let path = DataDir::index(dir);
-    let opened = match SearchIndex::open(&path, IndexLimits::default()) {
+    let opened = match open_when_free(&path) {
         Err(error) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
             SearchIndex::create_anew(&path, IndexLimits::default())
@@ -53,6 +58,19 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
         opened => opened,
     };
     opened.map(Arc::new).map_err(|error| index_message(&error))
+}
+
+/// Opens an index that an indexer may still have in hand. The directory is ours, so that it was lent by
+/// an owner that is gone, and is given back as soon as the indexer has seen that.
+fn open_when_free(path: &Path) -> Result<SearchIndex, IndexError> {
+    let since = Instant::now();
+    loop {
+        match SearchIndex::open(path, IndexLimits::default()) {
+            Err(IndexError::Locked) if since.elapsed() < GIVEN_BACK_WAIT_MAX => {}
+            opened => return opened,
+        }
+        std::thread::sleep(GIVEN_BACK_LOOK_EVERY);
+    }
 }
 
 /// What went wrong with the search index, for people.
@@ -209,7 +227,7 @@ fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
     if !path.is_dir() {
         return None;
     }
-    match SearchIndex::open(&path, IndexLimits::default()) {
+    match open_when_free(&path) {
         Ok(index) => Some(Arc::new(index)),
         Err(error) => {
             tracing::warn!(%error, "the search index is built anew when it is next used");
