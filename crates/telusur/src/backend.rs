@@ -16,7 +16,13 @@ use crate::settings::{Key, Settings};
 
 /// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
 const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
-const GIVEN_BACK_LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How long a directory is waited for that somebody has for a moment: opening a large one takes a
+/// second or two.
+const MOMENT_MAX: Duration = Duration::from_secs(5);
+/// How often it is tried again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// Pages that are indexed in one go in a directory that nobody owns: a moment's work.
+const SOME_PAGES: u64 = 500;
 
 /// The store of a data directory, open and ours alone.
 pub struct OpenStore {
@@ -37,13 +43,55 @@ pub fn data_dir(settings: &Settings) -> &Path {
 
 /// Opens a data directory, making it if it is new.
 pub fn open(dir: &Path) -> Result<OpenStore, Message> {
-    let store = EmbeddedStore::open(dir).map_err(|error| store_message(&error))?;
+    let store = open_store(dir).map_err(|error| store_message(&error))?;
     Ok(OpenStore {
         dir: dir.to_owned(),
         store: Arc::new(store),
         control_socket: DataDir::control_socket(dir),
         index: Some(open_index(dir)?),
     })
+}
+
+/// Opens the store of a directory. Whoever has it and answers at no socket (a command that looks at
+/// something, an indexer that catches up) has it for a moment, which is waited for.
+fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
+    let since = Instant::now();
+    loop {
+        match EmbeddedStore::open(dir) {
+            Err(StoreError::Locked { .. }) if since.elapsed() < MOMENT_MAX && !is_served(dir) => {}
+            opened => return opened,
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether some process owns a directory and answers questions about it. One that has it for a moment
+/// does not.
+pub fn is_served(dir: &Path) -> bool {
+    desk::is_served(&DataDir::control_socket(dir))
+}
+
+/// Makes some of what is stored searchable in a directory that nobody owns, and lets go of it at once.
+/// Gives the number of pages; none if somebody owns it, or it is not there yet.
+pub fn index_some(dir: &Path) -> Result<u64, Message> {
+    if !DataDir::exists(dir) {
+        return Ok(0);
+    }
+    let store: Arc<dyn Store> = match EmbeddedStore::open(dir) {
+        Ok(store) => Arc::new(store),
+        Err(StoreError::Locked { .. }) => return Ok(0),
+        Err(error) => return Err(store_message(&error)),
+    };
+    let was_closed = store.was_closed();
+    let index = open_index(dir)?;
+    let indexer = Indexer::new(Arc::clone(&store), Arc::clone(&index));
+    let pages = indexer.advance(SOME_PAGES).map_err(|error| index_message(&error))?;
+    index.release().map_err(|error| index_message(&error))?;
+    // The next start is to know that a crawl was killed here.
+    if was_closed {
+        store.close().map_err(|error| store_message(&error))?;
+    }
+    Ok(pages)
 }
 
 /// Opens the search index of a data directory that is ours. The index is derived: one that is gone,
@@ -69,7 +117,7 @@ fn open_when_free(path: &Path) -> Result<SearchIndex, IndexError> {
             Err(IndexError::Locked) if since.elapsed() < GIVEN_BACK_WAIT_MAX => {}
             opened => return opened,
         }
-        std::thread::sleep(GIVEN_BACK_LOOK_EVERY);
+        std::thread::sleep(LOOK_EVERY);
     }
 }
 
@@ -156,7 +204,7 @@ struct OwnerPid(String);
 
 impl WayToDesk {
     fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
-        let desk = match EmbeddedStore::open(dir) {
+        let desk = match open_store(dir) {
             Ok(store) => Ok(OwnDesk::new(dir, Arc::new(store), index)?),
             Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
             Err(error) => return Err(store_message(&error)),

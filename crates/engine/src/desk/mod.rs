@@ -29,7 +29,7 @@ pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
 pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
-pub use self::socket::{SocketGuard, ask, serve};
+pub use self::socket::{SocketGuard, ask, is_served, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -48,6 +48,11 @@ impl Drop for SocketGuard {
     }
 }
 
+/// Whether somebody listens on a control socket.
+pub fn is_served(path: &Path) -> bool {
+    through_short_path(path, UnixStream::connect).is_ok()
+}
+
 /// Asks the owner of a directory and calls `each` with every line of the answer but the last, until
 /// it returns false. Gives the last line.
 pub fn ask(path: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> io::Result<Answer> {

@@ -1,5 +1,6 @@
 //! `telusur index --follow`: the indexer as a process of its own. It has the index while a process owns
-//! the directory and lends it, and nothing at all while it waits for one.
+//! the directory and lends it. While it waits for one it makes good what the last one has left, and
+//! has nothing in hand in between.
 
 use std::io::Write;
 use std::path::Path;
@@ -55,7 +56,7 @@ struct Follower<'a> {
 impl Follower<'_> {
     /// Follows one owner after the other until it is stopped.
     fn run(&self) -> Result<(), Message> {
-        let mut says_that_it_waits = true;
+        let (mut says_that_it_waits, mut is_caught_up) = (true, false);
         while !self.stop.is_stopped() {
             match borrow(&DataDir::control_socket(self.dir), self.stop) {
                 Ok(borrowed) => {
@@ -70,10 +71,11 @@ impl Follower<'_> {
                 }
                 Err(NotLent::NoOwner(_) | NotLent::Ending) => {
                     if std::mem::take(&mut says_that_it_waits) {
-                        let dir = self.dir_shown();
-                        let what =
-                            format!("no crawl and no service runs in {dir}; waiting for one");
-                        self.session.talk.note(&what);
+                        self.tell_waiting();
+                        is_caught_up = false;
+                    }
+                    if !is_caught_up {
+                        is_caught_up = self.catch_up_some()?;
                     }
                     self.stop.wait(LOOK_EVERY);
                 }
@@ -85,6 +87,20 @@ impl Follower<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Indexes some of what the last owner has left. The directory is ours for a moment at a time, so
+    /// that the next owner does not find it taken. True if there was nothing left.
+    fn catch_up_some(&self) -> Result<bool, Message> {
+        let pages = backend::index_some(self.dir)?;
+        self.counts.indexed.fetch_add(pages, Ordering::AcqRel);
+        Ok(pages == 0)
+    }
+
+    fn tell_waiting(&self) {
+        let dir = self.dir_shown();
+        let what = format!("no crawl and no service runs in {dir}; waiting for one");
+        self.session.talk.note(&what);
     }
 
     fn tell_end(&self, ended: LoanEnd) -> Result<(), Message> {

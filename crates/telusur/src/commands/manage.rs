@@ -89,7 +89,7 @@ fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
 pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let dir = backend::data_dir(&settings);
-    if DataDir::owner(dir).is_some() {
+    if backend::is_served(dir) {
         return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
     }
     let open = open_existing(dir)?;

@@ -50,7 +50,7 @@ impl Web {
 }
 
 impl Place {
-    fn crawl(&self, web: &Web, more: &[&str]) -> Seen {
+    pub(crate) fn crawl(&self, web: &Web, more: &[&str]) -> Seen {
         let arguments = web.crawl(more);
         self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
