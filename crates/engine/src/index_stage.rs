@@ -91,21 +91,6 @@ impl Indexer {
         }
     }
 
-    /// Makes the next pages searchable, a few more than so many at most, and gives their number.
-    pub fn advance(&self, pages: u64) -> Result<u64, IndexingError> {
-        let mut looked_at = 0;
-        while looked_at < pages {
-            match self.take_in_batch()? {
-                0 => break,
-                more => looked_at += more,
-            }
-        }
-        if looked_at > 0 {
-            self.commit()?;
-        }
-        Ok(looked_at)
-    }
-
     /// Takes in the next pages, without a commit, and gives their number.
     fn take_in_batch(&self) -> Result<u64, IndexingError> {
         let batch = self.source.next(self.index.taken_upto(), BATCH_PAGES_MAX)?;

@@ -21,8 +21,6 @@ const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
 const MOMENT_MAX: Duration = Duration::from_secs(5);
 /// How often it is tried again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// Pages that are indexed in one go in a directory that nobody owns: a moment's work.
-const SOME_PAGES: u64 = 500;
 
 /// The store of a data directory, open and ours alone.
 pub struct OpenStore {
@@ -52,8 +50,8 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
     })
 }
 
-/// Opens the store of a directory. Whoever has it and answers at no socket (a command that looks at
-/// something, an indexer that catches up) has it for a moment, which is waited for.
+/// Opens the store of a directory. Whoever has it and answers at no socket, such as a command that
+/// looks at something, has it for a moment, which is waited for.
 fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
     let since = Instant::now();
     loop {
@@ -69,29 +67,6 @@ fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
 /// does not.
 pub fn is_served(dir: &Path) -> bool {
     desk::is_served(&DataDir::control_socket(dir))
-}
-
-/// Makes some of what is stored searchable in a directory that nobody owns, and lets go of it at once.
-/// Gives the number of pages; none if somebody owns it, or it is not there yet.
-pub fn index_some(dir: &Path) -> Result<u64, Message> {
-    if !DataDir::exists(dir) {
-        return Ok(0);
-    }
-    let store: Arc<dyn Store> = match EmbeddedStore::open(dir) {
-        Ok(store) => Arc::new(store),
-        Err(StoreError::Locked { .. }) => return Ok(0),
-        Err(error) => return Err(store_message(&error)),
-    };
-    let was_closed = store.was_closed();
-    let index = open_index(dir)?;
-    let indexer = Indexer::new(Arc::clone(&store), Arc::clone(&index));
-    let pages = indexer.advance(SOME_PAGES).map_err(|error| index_message(&error))?;
-    index.release().map_err(|error| index_message(&error))?;
-    // The next start is to know that a crawl was killed here.
-    if was_closed {
-        store.close().map_err(|error| store_message(&error))?;
-    }
-    Ok(pages)
 }
 
 /// Opens the search index of a data directory that is ours. The index is derived: one that is gone,

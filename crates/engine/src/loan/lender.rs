@@ -110,7 +110,7 @@ impl Loans {
             return Err(RequestError::Stopped);
         }
         if let Some(out) = &state.out {
-            let what = format!("{} follows this directory already", indexer(out.pid));
+            let what = format!("{} follows this directory already; end it first", indexer(out.pid));
             return Err(RequestError::WrongState(what));
         }
         state.out = Some(Out { pid: borrower.pid, replies: Some(replies) });

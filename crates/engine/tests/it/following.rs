@@ -244,7 +244,7 @@ async fn a_second_follower_is_refused_by_name() {
     let refused = borrow(&owner.socket(), &StopFollowing::default()).err();
     let Some(NotLent::Refused(why)) = refused else { panic!("{refused:?}") };
     let pid = std::process::id();
-    assert_eq!(why, format!("an indexer (pid {pid}) follows this directory already"));
+    assert_eq!(why, format!("an indexer (pid {pid}) follows this directory already; end it first"));
     assert_eq!(follower.stop().0, LoanEnd::Stopped);
     // As soon as the index is back, the next may have it.
     while borrow(&owner.socket(), &StopFollowing::default()).is_err() {}

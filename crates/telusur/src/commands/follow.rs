@@ -1,6 +1,5 @@
 //! `telusur index --follow`: the indexer as a process of its own. It has the index while a process owns
-//! the directory and lends it. While it waits for one it makes good what the last one has left, and
-//! has nothing in hand in between.
+//! the directory and lends it, and nothing at all while it waits for one.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,7 +19,7 @@ use super::{Outcome, Session};
 use crate::backend;
 use crate::foreground::{Signals, Told};
 use crate::message::{Code, Message, shown};
-use crate::progress::{Indexing, ProgressDisplay};
+use crate::progress::{Aside, Indexing, ProgressDisplay};
 use crate::units::show_count;
 
 /// How often somebody who waits looks for an owner.
@@ -33,8 +32,9 @@ pub(super) fn follow(session: &Session, output: &mut dyn Write) -> Outcome {
     let dir = backend::data_dir(&settings);
     let (counts, stop) = (Arc::<FollowCounts>::default(), StopFollowing::default());
     let display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
+    let aside = display.aside();
     let companion = Companion::start(display, Arc::clone(&counts), stop.clone())?;
-    let followed = Follower { session, dir, counts: &counts, stop: &stop }.run();
+    let followed = Follower { session, dir, aside, counts: &counts, stop: &stop }.run();
     let code = companion.end();
     followed?;
     let indexed = counts.indexed.load(Ordering::Acquire);
@@ -49,6 +49,7 @@ pub(super) fn follow(session: &Session, output: &mut dyn Write) -> Outcome {
 struct Follower<'a> {
     session: &'a Session,
     dir: &'a Path,
+    aside: Aside,
     counts: &'a Arc<FollowCounts>,
     stop: &'a StopFollowing,
 }
@@ -56,14 +57,14 @@ struct Follower<'a> {
 impl Follower<'_> {
     /// Follows one owner after the other until it is stopped.
     fn run(&self) -> Result<(), Message> {
-        let (mut says_that_it_waits, mut is_caught_up) = (true, false);
+        let mut says_that_it_waits = true;
         while !self.stop.is_stopped() {
             match borrow(&DataDir::control_socket(self.dir), self.stop) {
                 Ok(borrowed) => {
                     let path = DataDir::index(self.dir);
                     let index = SearchIndex::open(&path, IndexLimits::default())
                         .map_err(|error| backend::index_message(&error))?;
-                    self.session.talk.note(&format!("following {}", self.dir_shown()));
+                    self.note(&format!("following {}", self.dir_shown()));
                     let ended = borrowed.follow(index, self.counts);
                     let ended = ended.map_err(|error| backend::index_message(&error))?;
                     says_that_it_waits = true;
@@ -72,35 +73,24 @@ impl Follower<'_> {
                 Err(NotLent::NoOwner(_) | NotLent::Ending) => {
                     if std::mem::take(&mut says_that_it_waits) {
                         self.tell_waiting();
-                        is_caught_up = false;
-                    }
-                    if !is_caught_up {
-                        is_caught_up = self.catch_up_some()?;
                     }
                     self.stop.wait(LOOK_EVERY);
                 }
                 Err(NotLent::Stopped) => {}
-                Err(NotLent::Refused(why)) => {
-                    return Err(Message::new(Code::Locked, why)
-                        .hint("One indexer follows a directory at a time"));
-                }
+                Err(NotLent::Refused(why)) => return Err(Message::new(Code::Locked, why)),
             }
         }
         Ok(())
     }
 
-    /// Indexes some of what the last owner has left. The directory is ours for a moment at a time, so
-    /// that the next owner does not find it taken. True if there was nothing left.
-    fn catch_up_some(&self) -> Result<bool, Message> {
-        let pages = backend::index_some(self.dir)?;
-        self.counts.indexed.fetch_add(pages, Ordering::AcqRel);
-        Ok(pages == 0)
-    }
-
     fn tell_waiting(&self) {
         let dir = self.dir_shown();
         let what = format!("no crawl and no service runs in {dir}; waiting for one");
-        self.session.talk.note(&what);
+        self.note(&what);
+    }
+
+    fn note(&self, text: &str) {
+        self.aside.say(|| self.session.talk.note(text));
     }
 
     fn tell_end(&self, ended: LoanEnd) -> Result<(), Message> {
@@ -108,7 +98,8 @@ impl Follower<'_> {
             LoanEnd::Stopped => {}
             LoanEnd::Recalled => tracing::info!("the owner has called the index back"),
             LoanEnd::OwnerGone => {
-                self.session.talk.warning(&format!("the owner of {} is gone", self.dir_shown()));
+                let what = format!("the owner of {} is gone", self.dir_shown());
+                self.aside.say(|| self.session.talk.warning(&what));
             }
             LoanEnd::Broken(why) => {
                 let what = format!("the owner of {} is not understood: {why}", self.dir_shown());

@@ -113,10 +113,31 @@ impl ProgressDisplay {
         }
     }
 
+    /// For those who say something on standard error while this is drawn.
+    pub fn aside(&self) -> Aside {
+        match &self.form {
+            Form::Live { bar, .. } => Aside(Some(bar.clone())),
+            Form::Hidden | Form::Plain(_) => Aside(None),
+        }
+    }
+
     /// Takes the display away; the summary stands in its place.
     pub fn finish(self) {
         if let Form::Live { bar, .. } = self.form {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// Lets others speak beside a display, so that the two do not mix.
+pub struct Aside(Option<ProgressBar>);
+
+impl Aside {
+    /// Takes the display away while somebody speaks.
+    pub fn say(&self, speak: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(speak),
+            None => speak(),
         }
     }
 }

@@ -119,30 +119,9 @@ fn an_owner_is_killed_in_the_middle() {
     let _ = crawl.wait();
     assert!(follower.hear("is gone"));
     assert!(follower.hear("waiting for one"));
-    // It has the directory for moments; nobody who wants it finds it taken.
     let resumed = place.run(&["resume", "last"]);
     assert_eq!(resumed.code, 0, "{resumed:?}");
     assert_eq!(follower.stop(Signal::INT).0, 130);
-    place.assert_indexed();
-}
-
-/// What a killed owner has stored is indexed without one.
-#[test]
-fn an_indexer_makes_good_what_an_owner_has_left() {
-    let (place, web) = (Place::new(), Web::new(small_web(PAGES)));
-    assert_eq!(place.crawl(&web, &[]).code, 0);
-    let index = place.path().join(".local/share/telusur/index");
-    std::fs::remove_dir_all(&index).unwrap();
-    let mut follower = Follower::start(&place);
-    assert!(follower.hear("waiting for one"));
-    let all = format!("{PAGES} pages indexed");
-    loop {
-        signal(&follower.child, Signal::USR1);
-        if follower.said("pages indexed").starts_with(&all) {
-            break;
-        }
-    }
-    assert_eq!(follower.stop(Signal::TERM), (143, PAGES));
     place.assert_indexed();
 }
 
