@@ -192,7 +192,7 @@ impl CrawlTask {
         self.send_backlog()?;
         loop {
             if !self.backlog.is_empty()
-                || self.index.as_ref().is_some_and(|index| index.lag() >= INDEX_LAG_MAX)
+                || self.index.as_ref().is_some_and(|index| index.is_behind(INDEX_LAG_MAX))
                 || self.pipeline_visits >= PIPELINE_VISITS_MAX
                 || self.pipeline_bytes >= PIPELINE_BYTES_MAX
             {
@@ -326,9 +326,8 @@ impl CrawlTask {
     }
 
     fn step_written(&mut self, committed: Committed, load: &Load) {
-        let pages = committed.gone.iter().filter(|gone| gone.stored_page).count() as u64;
-        if let Some(index) = self.index.as_ref().filter(|_| pages > 0) {
-            index.wake(pages);
+        if let Some(index) = self.index.as_ref().filter(|_| !committed.stored.is_empty()) {
+            index.wake(&committed.stored);
         }
         for gone in &committed.gone {
             let Gone { crawl, place, stored_page, .. } = *gone;

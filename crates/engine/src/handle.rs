@@ -21,6 +21,8 @@ use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VI
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
+use crate::loan::Lending;
+use crate::page_source::StoredSource;
 use crate::parse_stage::{self, Reader};
 use crate::shelf::Shelf;
 
@@ -60,6 +62,7 @@ pub struct Engine {
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    lending: Option<Lending>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -74,6 +77,7 @@ pub struct EngineHandle {
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    lending: Option<Lending>,
 }
 
 impl Engine {
@@ -106,13 +110,14 @@ impl Engine {
         let parsers = parse_stage::start(threads, parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
-                let indexer = Indexer::new(Arc::clone(&store), index)
+                let source = StoredSource::new(Arc::clone(&store))
                     .with_parser(Arc::clone(&parser))
                     .with_shelf(shelf.unwrap_or_default());
-                Some(IndexStage::start(indexer)?)
+                Some(IndexStage::start(Indexer::from(Box::new(source), index))?)
             }
             None => None,
         };
+        let lending = index.as_ref().map(IndexStage::lending);
         let task = CrawlTask {
             index,
             frontier: Frontier::new(),
@@ -141,6 +146,7 @@ impl Engine {
             events,
             progress,
             asked_before: Arc::default(),
+            lending,
             task,
             commit: Some(committer),
             parsers,
@@ -156,6 +162,7 @@ impl Engine {
             events: self.events.downgrade(),
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
+            lending: self.lending.clone(),
         }
     }
 
@@ -231,6 +238,11 @@ impl EngineHandle {
     /// Who reads pages in this process.
     pub(crate) fn parser(&self) -> Arc<dyn Parser> {
         Arc::clone(&self.parser)
+    }
+
+    /// What lends the index of this process, if it has one.
+    pub(crate) fn lending(&self) -> Option<&Lending> {
+        self.lending.as_ref()
     }
 
     /// Whether a crawl is in this process, running or paused.

@@ -2,7 +2,7 @@
 //!
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
-//! `progress` counts. `errands` sees to it that
+//! `index_stage` makes it searchable, or lends the index to a process of its own (`loan`); `progress` counts. `errands` sees to it that
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
@@ -21,6 +21,8 @@ mod id_visits;
 mod imports;
 mod index_stage;
 mod linear_run;
+mod loan;
+mod page_source;
 mod parse_stage;
 mod progress;
 mod robots_reading;
@@ -37,4 +39,5 @@ pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};
 pub use crate::imports::{ImportLine, Importer};
 pub use crate::index_stage::{Indexer, IndexingError};
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
+pub use crate::loan::{Borrowed, FollowCounts, LoanEnd, NotLent, StopFollowing, borrow};
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};

@@ -24,7 +24,7 @@ use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
 use crate::id_visits::is_of_walk;
-use crate::index_stage::may_be_found;
+use crate::page_source::may_be_found;
 use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::shelf::Shelf;
 use crate::sitemap_reading::read_sitemap;

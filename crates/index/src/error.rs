@@ -22,6 +22,9 @@ pub enum IndexError {
     /// Another process writes this index.
     #[error("another process writes this search index")]
     Locked,
+    /// The right to write is lent to another process: call it back.
+    #[error("the search index is lent to another process")]
+    Lent,
     /// The disk failed or is full.
     #[error("search index: {0}")]
     Disk(#[from] io::Error),

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tantivy::directory::MmapDirectory;
 use tantivy::indexer::IndexWriterOptions;
@@ -20,15 +20,16 @@ use telusur_model::CrawlNo;
 use crate::analysis::{StemPool, tokenizers};
 use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
+use crate::lending::WriterPlace;
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
 use crate::merging::Tiers;
 use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
-const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 2;
 const FORMAT_FILE: &str = "telusur-index.version";
-const RANKS_FILE: &str = "link-ranks.bin";
+pub(crate) const RANKS_FILE: &str = "link-ranks.bin";
 /// Two to four pages of text to a block: half the size of page by page, and still 0.1 ms to read.
 const STORED_BLOCK_BYTES: usize = 32 * 1024;
 /// Blocks of stored text kept in memory: 4 MB, enough for the hits of the last few searches.
@@ -50,24 +51,24 @@ impl Default for IndexLimits {
 
 /// Everything that can be searched.
 pub struct SearchIndex {
-    dir: PathBuf,
-    fields: Fields,
-    /// Protects the order of changes: a batch, its links and its checkpoint go in together.
-    writer: Mutex<Writer>,
-    reader: IndexReader,
+    pub(crate) dir: PathBuf,
+    pub(crate) fields: Fields,
+    pub(crate) limits: IndexLimits,
+    pub(crate) writer: WriterPlace,
+    pub(crate) reader: IndexReader,
     /// How far the store was taken in by the last commit.
-    applied_upto: AtomicU64,
+    pub(crate) applied_upto: AtomicU64,
     /// What searches see; replaced whole after each commit.
-    view: RwLock<Arc<View>>,
+    pub(crate) view: RwLock<Arc<View>>,
     /// What links say; replaced whole when it was worked out anew.
-    links: RwLock<Arc<Digest>>,
+    pub(crate) links: RwLock<Arc<Digest>>,
     /// Held while it is worked out: twice at the same time would be twice the work.
     digesting: Mutex<()>,
     stems: StemPool,
 }
 
-struct Writer {
-    engine: IndexWriter,
+pub(crate) struct Writer {
+    pub(crate) engine: IndexWriter,
     log: LinkLog,
     /// The links of what was taken in since the last commit.
     linked: Vec<LoggedPage>,
@@ -78,8 +79,22 @@ struct Writer {
 }
 
 impl Writer {
+    /// Takes the right to write an index, which one process has at a time.
+    pub(crate) fn open(index: &Index, dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
+        let options = IndexWriterOptions::builder()
+            .memory_budget_per_thread(limits.writer_bytes)
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .build();
+        let engine = index.writer_with_options(options)?;
+        engine.set_merge_policy(Box::new(Tiers));
+        let Checkpoint { upto, log } = Checkpoint::of(index)?;
+        let log = LinkLog::open(dir, log)?;
+        Ok(Self { engine, log, linked: Vec::new(), fresh: HashSet::new(), upto })
+    }
+
     /// Makes everything since the last commit durable together with the checkpoint.
-    fn commit(&mut self) -> Result<(), IndexError> {
+    pub(crate) fn commit(&mut self) -> Result<(), IndexError> {
         self.log.append(&self.linked)?;
         self.linked.clear();
         let checkpoint = Checkpoint { upto: self.upto, log: self.log.end() };
@@ -105,40 +120,22 @@ impl SearchIndex {
     pub fn open(dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
         fs::create_dir_all(dir)?;
         check_format(dir)?;
-        let (schema, fields) = Fields::schema();
-        let mut index = open_files(dir, schema.clone())?;
-        if index.schema() != schema {
-            return Err(IndexError::Damaged("its columns are not those of its format".to_owned()));
-        }
-        index.set_tokenizers(tokenizers());
+        let (index, fields) = open_engine(dir)?;
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
             .doc_store_cache_num_blocks(STORED_BLOCKS_CACHED)
             .try_into()?;
-        let options = IndexWriterOptions::builder()
-            .memory_budget_per_thread(limits.writer_bytes)
-            .num_worker_threads(1)
-            .num_merge_threads(1)
-            .build();
-        let engine = index.writer_with_options(options)?;
-        engine.set_merge_policy(Box::new(Tiers));
-        let Checkpoint { upto, log } = Checkpoint::of(&index)?;
-        let log = LinkLog::open(dir, log)?;
+        let writer = Writer::open(&index, dir, limits)?;
         let view = View::of(&reader.searcher(), &fields, None)?;
         let links = Digest::read(dir, &dir.join(RANKS_FILE));
         Anchors::remove_others(dir, links.ranks.covers())?;
         Ok(Self {
             dir: dir.to_owned(),
             fields,
-            writer: Mutex::new(Writer {
-                engine,
-                log,
-                linked: Vec::new(),
-                fresh: HashSet::new(),
-                upto,
-            }),
-            applied_upto: AtomicU64::new(upto),
+            limits,
+            applied_upto: AtomicU64::new(writer.upto),
+            writer: WriterPlace::new(writer),
             reader,
             view: RwLock::new(Arc::new(view)),
             links: RwLock::new(Arc::new(links)),
@@ -178,7 +175,7 @@ impl SearchIndex {
         deleted: &[DocKey],
         upto: u64,
     ) -> Result<(), IndexError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.ours()?;
         let view = self.view();
         // Takes out what was added before, earlier in this batch as well. Nearly all pages are new, and
         // to look each up is far cheaper than to have each taken out of every segment in vain.
@@ -210,14 +207,14 @@ impl SearchIndex {
     /// returns. Costs tens of milliseconds however little there is, so that callers gather what comes
     /// within a second. Merging goes on in the background and is never waited for.
     pub fn commit(&self) -> Result<(), IndexError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.ours()?;
         writer.commit()?;
         self.reload(&mut writer)
     }
 
     /// Takes out everything of a crawl, and makes durable what was taken in before.
     pub fn remove_crawl(&self, crawl: CrawlNo) -> Result<(), IndexError> {
-        let mut writer = self.writer();
+        let mut writer = self.writer.ours()?;
         writer.engine.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
         writer.linked.retain(|page| page.crawl != crawl.0);
         let without = writer.log.without_crawl(crawl)?;
@@ -234,7 +231,7 @@ impl SearchIndex {
 
     /// How far the store is taken in, committed or not.
     pub fn taken_upto(&self) -> u64 {
-        self.writer().upto
+        self.writer.ours().map_or_else(|_| self.applied_upto(), |writer| writer.upto)
     }
 
     /// How many documents can be found.
@@ -265,12 +262,15 @@ impl SearchIndex {
 
     /// Reads all files and compares them with their checksums.
     pub fn validate(&self) -> Result<(), IndexError> {
-        let damaged = self.view().searcher.index().validate_checksum()?;
+        // The list of files that an engine keeps is that of its own time as a writer.
+        let engine = self.writer.ours()?.engine.index().clone();
+        let damaged = engine.validate_checksum()?;
         if let Some(file) = damaged.iter().min() {
             let what = format!("{} does not match its checksum", file.display());
             return Err(IndexError::Damaged(what));
         }
-        self.writer().log.reader()?.each(&mut |_, _| {})
+        let log = self.writer.ours()?.log.reader()?;
+        log.each(&mut |_, _| {})
     }
 
     /// Sees to it that the index is built anew when it is next opened: its files turned out to be
@@ -296,13 +296,18 @@ impl SearchIndex {
 
     /// Waits for merges and closes. Dropping the index instead is safe, and leaves them undone.
     pub fn close(self) -> Result<(), IndexError> {
-        let writer = self.writer.into_inner().unwrap_or_else(PoisonError::into_inner);
-        Ok(writer.engine.wait_merging_threads()?)
+        match self.writer.into_inner() {
+            Some(writer) => Ok(writer.engine.wait_merging_threads()?),
+            None => Ok(()),
+        }
     }
 
-    /// How far link ranks are behind the index.
+    /// How far link ranks are behind the index. While another process writes, that is its concern.
     pub fn link_lag(&self) -> LinkLag {
-        let (end, covers) = (self.writer().log.end(), self.links().ranks.covers());
+        let Ok(end) = self.writer.ours().map(|writer| writer.log.end()) else {
+            return LinkLag { pages: 0, pages_since: 0 };
+        };
+        let covers = self.links().ranks.covers();
         let is_part = covers.generation == end.generation && covers.rows <= end.rows;
         let pages_since = if is_part { end.rows - covers.rows } else { end.rows };
         LinkLag { pages: end.rows, pages_since }
@@ -312,7 +317,7 @@ impl SearchIndex {
     /// Takes long; pages can be taken in and searched meanwhile.
     pub fn digest_links(&self) -> Result<(), IndexError> {
         let _alone = self.digesting.lock().unwrap_or_else(PoisonError::into_inner);
-        let log = self.writer().log.reader()?;
+        let log = self.writer.ours()?.log.reader()?;
         let digest = digest(&log, &self.dir)?;
         digest.ranks.write(&self.dir.join(RANKS_FILE))?;
         let covers = digest.ranks.covers();
@@ -330,19 +335,13 @@ impl SearchIndex {
     }
 
     /// Shows the last commit to searches.
-    fn reload(&self, writer: &mut Writer) -> Result<(), IndexError> {
+    pub(crate) fn reload(&self, writer: &mut Writer) -> Result<(), IndexError> {
         self.reader.reload()?;
         let view = View::of(&self.reader.searcher(), &self.fields, Some(&self.view()))?;
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
         writer.fresh.clear();
         self.applied_upto.store(writer.upto, Ordering::Release);
         Ok(())
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        // A panic inside the engine stops the process that owns the index; the lock itself guards
-        // nothing that could be half done.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn fields(&self) -> &Fields {
@@ -378,6 +377,17 @@ fn check_format(dir: &Path) -> Result<(), IndexError> {
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// The engine of an index whose format is ours, with everything that reading and writing needs.
+pub(crate) fn open_engine(dir: &Path) -> Result<(Index, Fields), IndexError> {
+    let (schema, fields) = Fields::schema();
+    let mut index = open_files(dir, schema.clone())?;
+    if index.schema() != schema {
+        return Err(IndexError::Damaged("its columns are not those of its format".to_owned()));
+    }
+    index.set_tokenizers(tokenizers());
+    Ok((index, fields))
 }
 
 fn open_files(dir: &Path, schema: Schema) -> Result<Index, IndexError> {

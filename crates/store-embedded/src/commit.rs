@@ -8,7 +8,8 @@ use telusur_model::{
     QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
-    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, UrlRecord, UrlState,
+    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, UrlRecord,
+    UrlState,
 };
 
 use crate::admit::Trail;
@@ -406,6 +407,7 @@ impl<'a> StepWriter<'a> {
             *stats.changes.entry(change).or_default() += 1;
         }
         self.put_page(&record);
+        self.committed.stored.push(Stored { seq, url: record.url });
     }
 
     fn put_page(&mut self, record: &PageRecord) {

@@ -15,7 +15,7 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Found, How, NewCrawl, PageToStore, QueueAsk, Step, Store, UrlState,
+    CrawlRecord, Ending, Found, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored, UrlState,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -99,6 +99,7 @@ fn stores_page_and_links(bench: &dyn Bench) {
     let pages = store.pages_after(CrawlNo(1), 0, 10).unwrap();
     assert_eq!(pages.len(), 1);
     assert_eq!(pages[0].url.as_str(), "http://a.test/");
+    assert_eq!(committed.stored, [Stored { seq: pages[0].seq, url: pages[0].url.clone() }]);
     assert_verified(&*store);
 }
 

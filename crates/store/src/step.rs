@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use telusur_model::{
-    CrawlNo, CrawlStats, Discovery, Host, IdState, OriginRow, PageRecord, QueuePlace, Reason,
-    Scope, Timestamp, Visit,
+    CrawlNo, CrawlStats, Discovery, Host, IdState, OriginRow, PageRecord, PageUrl, QueuePlace,
+    Reason, Scope, Timestamp, Visit,
 };
 
 use crate::{KeptRun, KeptState, Packed};
@@ -174,8 +174,19 @@ pub struct Committed {
     pub queued: Vec<NewlyQueued>,
     /// The queue rows that are gone.
     pub gone: Vec<Gone>,
+    /// The pages that are stored, in order: what an indexer is told.
+    pub stored: Vec<Stored>,
     /// The counters of the crawls that the step touched.
     pub stats: Vec<(CrawlNo, CrawlStats)>,
+}
+
+/// A page that was stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Its place in the order of all pages.
+    pub seq: u64,
+    /// Its address.
+    pub url: PageUrl,
 }
 
 /// A queued URL.

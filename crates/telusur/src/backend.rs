@@ -3,15 +3,24 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use telusur_engine::desk::{self, Answer, Ask, Desk};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
-use telusur_index::{IndexLimits, SearchIndex};
+use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore};
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
+
+/// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
+const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long a directory is waited for that somebody has for a moment: opening a large one takes a
+/// second or two.
+const MOMENT_MAX: Duration = Duration::from_secs(5);
+/// How often it is tried again.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// The store of a data directory, open and ours alone.
 pub struct OpenStore {
@@ -32,7 +41,7 @@ pub fn data_dir(settings: &Settings) -> &Path {
 
 /// Opens a data directory, making it if it is new.
 pub fn open(dir: &Path) -> Result<OpenStore, Message> {
-    let store = EmbeddedStore::open(dir).map_err(|error| store_message(&error))?;
+    let store = open_store(dir).map_err(|error| store_message(&error))?;
     Ok(OpenStore {
         dir: dir.to_owned(),
         store: Arc::new(store),
@@ -41,11 +50,30 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
     })
 }
 
+/// Opens the store of a directory. Whoever has it and answers at no socket, such as a command that
+/// looks at something, has it for a moment, which is waited for.
+fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
+    let since = Instant::now();
+    loop {
+        match EmbeddedStore::open(dir) {
+            Err(StoreError::Locked { .. }) if since.elapsed() < MOMENT_MAX && !is_served(dir) => {}
+            opened => return opened,
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// Whether some process owns a directory and answers questions about it. One that has it for a moment
+/// does not.
+pub fn is_served(dir: &Path) -> bool {
+    desk::is_served(&DataDir::control_socket(dir))
+}
+
 /// Opens the search index of a data directory that is ours. The index is derived: one that is gone,
 /// damaged or of another version is begun anew, and filled from the store by whoever uses it.
 pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
     let path = DataDir::index(dir);
-    let opened = match SearchIndex::open(&path, IndexLimits::default()) {
+    let opened = match open_when_free(&path) {
         Err(error) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
             SearchIndex::create_anew(&path, IndexLimits::default())
@@ -53,6 +81,19 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
         opened => opened,
     };
     opened.map(Arc::new).map_err(|error| index_message(&error))
+}
+
+/// Opens an index that an indexer may still have in hand. The directory is ours, so that it was lent by
+/// an owner that is gone, and is given back as soon as the indexer has seen that.
+fn open_when_free(path: &Path) -> Result<SearchIndex, IndexError> {
+    let since = Instant::now();
+    loop {
+        match SearchIndex::open(path, IndexLimits::default()) {
+            Err(IndexError::Locked) if since.elapsed() < GIVEN_BACK_WAIT_MAX => {}
+            opened => return opened,
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// What went wrong with the search index, for people.
@@ -138,7 +179,7 @@ struct OwnerPid(String);
 
 impl WayToDesk {
     fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
-        let desk = match EmbeddedStore::open(dir) {
+        let desk = match open_store(dir) {
             Ok(store) => Ok(OwnDesk::new(dir, Arc::new(store), index)?),
             Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
             Err(error) => return Err(store_message(&error)),
@@ -209,7 +250,7 @@ fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
     if !path.is_dir() {
         return None;
     }
-    match SearchIndex::open(&path, IndexLimits::default()) {
+    match open_when_free(&path) {
         Ok(index) => Some(Arc::new(index)),
         Err(error) => {
             tracing::warn!(%error, "the search index is built anew when it is next used");

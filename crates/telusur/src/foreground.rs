@@ -184,15 +184,16 @@ fn no_start(why: &str) -> Message {
     Message::new(Code::Storage, format!("cannot run the crawl: {why}"))
 }
 
-/// What signals tell a crawl.
-enum Told {
+/// What signals tell a command that runs for long.
+pub enum Told {
     /// Save and end; the exit code says who asked.
     Stop(u8),
     /// Say where you are.
     Status,
 }
 
-struct Signals {
+/// The signals that are listened to.
+pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
     hang_up: Signal,
@@ -200,7 +201,8 @@ struct Signals {
 }
 
 impl Signals {
-    fn new() -> std::io::Result<Self> {
+    /// Listens from now on. Must be called inside a tokio runtime.
+    pub fn new() -> std::io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
@@ -209,7 +211,8 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Told {
+    /// Waits for the next.
+    pub async fn next(&mut self) -> Told {
         tokio::select! {
             _ = self.interrupt.recv() => Told::Stop(exit::INTERRUPTED),
             _ = self.terminate.recv() => Told::Stop(exit::TERMINATED),

@@ -1,6 +1,7 @@
 //! [`Desk`]: answers one [`Ask`] from the store, or hands it to the engine.
 
 use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use telusur_index::SearchIndex;
@@ -19,6 +20,7 @@ use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::linear_run::StoredWalk;
+use crate::loan::{Borrower, Hold, Lending, refuse};
 use crate::stored_page::{StoredPages, each_page, earlier_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
@@ -66,9 +68,23 @@ impl Desk {
     pub fn answer(&self, ask: &Ask, emit: Emit<'_>) {
         let last = match self.try_answer(ask, emit) {
             Ok(()) => Answer::End,
-            Err(error) => Answer::Error { code: code(&error).to_owned(), text: error.to_string() },
+            Err(error) => Answer::of_error(&error),
         };
         emit(last);
+    }
+
+    /// Lends the index over a connection, which is told if that cannot be. Blocks.
+    pub(super) fn lend_index(&self, stream: UnixStream, borrower: Borrower) {
+        match self.engine.as_ref().and_then(|(engine, _)| engine.lending()) {
+            Some(lending) => lending.lend(stream, borrower),
+            None => refuse(stream, &no_index()),
+        }
+    }
+
+    /// Sees to it that this process may write the index while the hold is there.
+    fn hold_index(&self) -> Result<Option<Hold>, RequestError> {
+        let lending = self.engine.as_ref().and_then(|(engine, _)| engine.lending());
+        lending.map(Lending::hold).transpose()
     }
 
     fn try_answer(&self, ask: &Ask, emit: Emit<'_>) -> Result<(), RequestError> {
@@ -174,6 +190,7 @@ impl Desk {
             Ok(parsed.links.into_iter().map(|link| link.url).collect())
         })?;
         if let Some(index) = &self.index {
+            let _hold = self.hold_index()?;
             verify_index::verify_index(&self.pages, index, &mut report)?;
         }
         Ok(report)
@@ -227,6 +244,7 @@ impl Desk {
                 if is_live {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
+                let _hold = self.hold_index()?;
                 self.store.remove(no)?;
                 if let Some(index) = &self.index {
                     index.remove_crawl(no)?;
@@ -262,9 +280,7 @@ impl Desk {
     }
 
     fn index(&self) -> Result<&SearchIndex, RequestError> {
-        self.index
-            .as_deref()
-            .ok_or_else(|| RequestError::WrongState("this process keeps no search index".into()))
+        self.index.as_deref().ok_or_else(no_index)
     }
 
     fn engine(
@@ -468,6 +484,17 @@ impl Desk {
 
 fn read_url(text: &str) -> Result<PageUrl, RequestError> {
     PageUrl::parse(text).map_err(|error| RequestError::BadArgument(format!("{text:?}: {error}")))
+}
+
+fn no_index() -> RequestError {
+    RequestError::WrongState("this process keeps no search index".into())
+}
+
+impl Answer {
+    /// The last line of an answer that went wrong.
+    pub(crate) fn of_error(error: &RequestError) -> Self {
+        Self::Error { code: code(error).to_owned(), text: error.to_string() }
+    }
 }
 
 fn code(error: &RequestError) -> &'static str {

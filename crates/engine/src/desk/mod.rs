@@ -29,7 +29,7 @@ pub use self::export::ExportLine;
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
 pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
-pub use self::socket::{SocketGuard, ask, serve};
+pub use self::socket::{SocketGuard, ask, is_served, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -166,6 +166,11 @@ pub enum Ask {
         /// Which.
         crawl: String,
     },
+    /// The index is to be lent, over the connection that asks.
+    Follow {
+        /// The format of index that the borrower writes.
+        format: u32,
+    },
 }
 
 /// One line of an answer. [`Answer::End`] or [`Answer::Error`] is the last.
@@ -230,6 +235,8 @@ pub enum Answer {
         /// Its id.
         crawl: String,
     },
+    /// The index is lent. What follows are the lines of the loan.
+    Lent,
     /// That was all.
     End,
     /// That was all, and it went wrong.

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{Answer, Ask, Desk};
+use crate::loan::Borrower;
 
 /// Longest question.
 const ASK_BYTES_MAX: u64 = 1 << 20;
@@ -45,6 +46,11 @@ impl Drop for SocketGuard {
         self.task.abort();
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Whether somebody listens on a control socket.
+pub fn is_served(path: &Path) -> bool {
+    through_short_path(path, UnixStream::connect).is_ok()
 }
 
 /// Asks the owner of a directory and calls `each` with every line of the answer but the last, until
@@ -86,19 +92,23 @@ async fn accept(listener: UnixListener, desk: Desk) {
     }
 }
 
-async fn talk(stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> {
-    let (reader, mut writer) = stream.into_split();
+async fn talk(mut stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> {
     let mut line = String::new();
+    let (reader, _) = stream.split();
     tokio::io::BufReader::new(reader.take(ASK_BYTES_MAX)).read_line(&mut line).await?;
+    let ask = serde_json::from_str(&line);
+    if let Ok(Ask::Follow { format }) = ask {
+        return lend(stream, format, desk);
+    }
     let (lines, mut answers) = mpsc::channel::<Answer>(LINES_MAX);
-    tokio::task::spawn_blocking(move || match serde_json::from_str(&line) {
+    tokio::task::spawn_blocking(move || match ask {
         Ok(ask) => desk.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok()),
         Err(error) => {
             let code = "bad_argument".to_owned();
             let _ = lines.blocking_send(Answer::Error { code, text: error.to_string() });
         }
     });
-    let mut writer = tokio::io::BufWriter::new(&mut writer);
+    let mut writer = tokio::io::BufWriter::new(&mut stream);
     while let Some(answer) = answers.recv().await {
         let mut line = serde_json::to_vec(&answer)?;
         line.push(b'\n');
@@ -108,4 +118,13 @@ async fn talk(stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> {
         }
     }
     writer.flush().await
+}
+
+/// Makes the connection a loan of the index. It is then served elsewhere, and takes no place here.
+fn lend(stream: tokio::net::UnixStream, format: u32, desk: Desk) -> io::Result<()> {
+    let borrower = Borrower { pid: stream.peer_cred()?.pid(), format };
+    let stream = stream.into_std()?;
+    stream.set_nonblocking(false)?;
+    tokio::task::spawn_blocking(move || desk.lend_index(stream, borrower));
+    Ok(())
 }

@@ -8,7 +8,8 @@ use telusur_index::{DocKey, IndexError, SearchIndex};
 use telusur_store::{Check, VerifyReport};
 
 use crate::error::RequestError;
-use crate::index_stage::{Indexer, IndexingError, may_be_found};
+use crate::index_stage::IndexingError;
+use crate::page_source::{StoredSource, may_be_found};
 use crate::stored_page::{StoredPages, each_page};
 
 /// Puts the check of an index in the place of the store's own, which knows no index.
@@ -47,8 +48,7 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
     let mut left: HashMap<DocKey, u32> = HashMap::new();
     index.each_key(&mut |key| *left.entry(key).or_default() += 1)?;
     let store = &pages.store;
-    let indexer =
-        Indexer::new(Arc::clone(store), Arc::clone(index)).with_parser(Arc::clone(&pages.parser));
+    let source = StoredSource::new(Arc::clone(store)).with_parser(Arc::clone(&pages.parser));
     for record in store.crawls()? {
         let mut failed = None;
         each_page(store.as_ref(), record.crawl.no, |page| {
@@ -57,7 +57,7 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
             if times > 0 {
                 check.look(may_be_found(&page), || format!("{} is not to be found", page.url));
             } else if page.seq <= upto {
-                match indexer.documents(std::slice::from_ref(&page)) {
+                match source.documents(std::slice::from_ref(&page)) {
                     Ok(docs) => {
                         check.look(docs.iter().all(Option::is_none), || {
                             format!("{} is not indexed", page.url)

@@ -5,6 +5,7 @@
 mod crash;
 mod durability;
 mod hostile;
+mod lending;
 mod links;
 mod relevance;
 mod search;

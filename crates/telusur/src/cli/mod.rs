@@ -21,7 +21,8 @@ pub(crate) use given::given_texts;
 pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
 pub use search::{
-    IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder,
+    IndexArgs, IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat,
+    SearchOrder,
 };
 pub use serve::{KeyCommand, ServeArgs};
 pub use wire::WireArgs;
@@ -215,9 +216,8 @@ pub enum Command {
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
     },
-    /// Look after the search index
-    #[command(subcommand)]
-    Index(IndexCommand),
+    /// Look after the search index, or index as a process of its own
+    Index(IndexArgs),
     /// Check every promise about the stored data
     Verify,
     /// How Telusur reads things, without touching the network

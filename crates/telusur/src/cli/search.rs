@@ -121,6 +121,25 @@ pub enum SearchFormat {
     Urls,
 }
 
+/// The arguments of `index`.
+#[derive(Args, Clone, Debug)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_long_help = "By default a crawl indexes what it stores by itself. With --follow that is done here instead, for\n\
+    whichever process owns the directory (crawl, serve), until Ctrl-C: pages are read through the owner,\n\
+    and when this process ends, or is killed, the owner goes on from the last commit.\n\n\
+    Examples:\n  telusur index --follow --data ./data\n  telusur index rebuild"
+)]
+pub struct IndexArgs {
+    /// Index in this process what the owner of the directory stores, until stopped
+    #[arg(long)]
+    pub follow: bool,
+    /// What else can be done
+    #[command(subcommand)]
+    pub command: Option<IndexCommand>,
+}
+
 /// What can be done with the search index.
 #[derive(Clone, Debug, Subcommand)]
 pub enum IndexCommand {

@@ -21,7 +21,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 pub(super) fn detach(session: &Session, settings: &Settings, output: &mut dyn Write) -> Outcome {
     let dir = backend::data_dir(settings);
-    if let Some(pid) = DataDir::owner(dir) {
+    // One that has the directory for a moment is waited for by the background process.
+    if let Some(pid) = DataDir::owner(dir).filter(|_| backend::is_served(dir)) {
         let error = telusur_store::StoreError::Locked { pid };
         return Err(backend::store_message(&error).into());
     }

@@ -95,7 +95,7 @@ fn record(session: &Session, crawl: &str) -> Result<CrawlRecord, Message> {
 pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let dir = backend::data_dir(&settings);
-    if DataDir::owner(dir).is_some() {
+    if backend::is_served(dir) {
         return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
     }
     let open = open_existing(dir)?;

@@ -11,6 +11,7 @@ mod explain;
 mod export;
 mod fetch;
 mod findable;
+mod follow;
 mod inspect;
 mod key;
 mod linear;
@@ -36,7 +37,9 @@ use serde_json::json;
 use telusur_engine::desk::{Answer, Ask};
 
 use crate::backend;
-use crate::cli::{Cli, ColorChoice, Command, CrawlId, GlobalOptions, InspectCommand, RemoveArgs};
+use crate::cli::{
+    Cli, ColorChoice, Command, CrawlId, GlobalOptions, IndexArgs, InspectCommand, RemoveArgs,
+};
 use crate::json::write_json_line;
 use crate::logging;
 use crate::message::{Code, Message, exit};
@@ -172,7 +175,10 @@ impl Session {
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
-            Command::Index(command) => search::index(self, &command, output),
+            Command::Index(IndexArgs { command: Some(command), .. }) => {
+                search::index(self, &command, output)
+            }
+            Command::Index(_) => follow::follow(self, output),
             Command::Serve(arguments) => serve::serve(self, &arguments, output),
             Command::Key(command) => key::key(self, &command, output),
             Command::Linear(arguments) => linear::linear(self, &arguments, output),

@@ -1,6 +1,7 @@
-//! [`ProgressDisplay`]: what is seen of a running crawl on standard error. On a terminal two lines
+//! [`ProgressDisplay`]: what is seen of a running crawl, or of an indexer, on standard error. On a terminal two lines
 //! are drawn over again; elsewhere a plain line is written now and then.
 
+mod indexing;
 mod picture;
 mod strip;
 
@@ -11,6 +12,7 @@ use telusur_model::{Moment, Progress};
 
 use crate::terminal::Terminal;
 
+pub use indexing::Indexing;
 pub use picture::{Picture, plain_line};
 pub use strip::{count_parts, leg_text, legend, strip_line};
 
@@ -19,7 +21,7 @@ const REDRAW_MS: u64 = 100;
 /// Time between two plain lines: a log of a day stays below ten thousand lines.
 const PLAIN_LINE_MS: u64 = 10_000;
 
-/// Shows a running crawl.
+/// Shows a running crawl or an indexer.
 pub struct ProgressDisplay {
     form: Form,
     pages_max: Option<u64>,
@@ -45,27 +47,58 @@ impl ProgressDisplay {
 
     /// Shows the crawl as it is now, unless it was shown a moment ago.
     pub fn update(&mut self, progress: &Progress, now: Moment) {
+        if !self.is_due(now) {
+            return;
+        }
+        let pages_max = self.pages_max;
+        self.draw(
+            || plain_line(progress, pages_max),
+            |terminal, ticks| {
+                let picture = Picture { progress, pages_max, ticks };
+                picture.lines(terminal.columns, terminal.is_unicode).join("\n")
+            },
+        );
+    }
+
+    /// Shows how far an indexer has come, unless that was shown a moment ago.
+    pub fn update_indexing(&mut self, indexing: Indexing, now: Moment) {
+        if self.is_due(now) {
+            let plain = || indexing.plain_line();
+            self.draw(plain, |terminal, ticks| indexing.live_line(terminal, ticks));
+        }
+    }
+
+    fn is_due(&mut self, now: Moment) -> bool {
         let pause_ms = match self.form {
-            Form::Hidden => return,
+            Form::Hidden => return false,
             Form::Plain(_) => PLAIN_LINE_MS,
             Form::Live { .. } => REDRAW_MS,
         };
-        match self.shown_at {
-            Some(shown_at) if now.ms_since(shown_at) < pause_ms => return,
-            // The first plain line comes after the first pause: before it there is nothing to tell.
-            None if pause_ms == PLAIN_LINE_MS => return self.shown_at = Some(now),
-            _ => self.shown_at = Some(now),
+        // The first plain line comes after the first pause: before it there is nothing to tell.
+        let is_due = match self.shown_at {
+            Some(shown_at) => now.ms_since(shown_at) >= pause_ms,
+            None => pause_ms == REDRAW_MS,
+        };
+        if is_due || self.shown_at.is_none() {
+            self.shown_at = Some(now);
         }
+        is_due
+    }
+
+    fn draw(
+        &mut self,
+        plain: impl FnOnce() -> String,
+        live: impl FnOnce(&Terminal, usize) -> String,
+    ) {
         match &mut self.form {
             Form::Hidden => {}
             Form::Plain(output) => {
                 // If nobody can see it, nothing can be done about it.
-                let _ = writeln!(output, "{}", plain_line(progress, self.pages_max));
+                let _ = writeln!(output, "{}", plain());
             }
             Form::Live { bar, terminal, ticks } => {
                 *ticks += 1;
-                let picture = Picture { progress, pages_max: self.pages_max, ticks: *ticks };
-                bar.set_message(picture.lines(terminal.columns, terminal.is_unicode).join("\n"));
+                bar.set_message(live(terminal, *ticks));
             }
         }
     }
@@ -80,10 +113,31 @@ impl ProgressDisplay {
         }
     }
 
+    /// For those who say something on standard error while this is drawn.
+    pub fn aside(&self) -> Aside {
+        match &self.form {
+            Form::Live { bar, .. } => Aside(Some(bar.clone())),
+            Form::Hidden | Form::Plain(_) => Aside(None),
+        }
+    }
+
     /// Takes the display away; the summary stands in its place.
     pub fn finish(self) {
         if let Form::Live { bar, .. } = self.form {
             bar.finish_and_clear();
+        }
+    }
+}
+
+/// Lets others speak beside a display, so that the two do not mix.
+pub struct Aside(Option<ProgressBar>);
+
+impl Aside {
+    /// Takes the display away while somebody speaks.
+    pub fn say(&self, speak: impl FnOnce()) {
+        match &self.0 {
+            Some(bar) => bar.suspend(speak),
+            None => speak(),
         }
     }
 }

@@ -159,7 +159,7 @@ fn fit(
     line.chars().take(columns).collect()
 }
 
-fn spinner(ticks: usize, is_unicode: bool) -> char {
+pub(super) fn spinner(ticks: usize, is_unicode: bool) -> char {
     let turns: &[char] = if is_unicode {
         &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏']
     } else {

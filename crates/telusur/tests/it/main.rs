@@ -6,6 +6,7 @@
 mod config;
 mod crawl;
 mod explain;
+mod following;
 mod guard;
 mod inspect;
 mod linear;

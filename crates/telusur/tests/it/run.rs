@@ -12,13 +12,13 @@ use telusur_testkit::{Along, FakeWeb, FakeWebSpec, RequestLog, ServedWeb, Tortur
 use crate::{Place, Seen};
 
 /// A served web with the runtime that serves it.
-struct Web {
+pub(crate) struct Web {
     runtime: tokio::runtime::Runtime,
     served: ServedWeb,
     log: Arc<RequestLog>,
 }
 
-fn small_web(pages: u64) -> FakeWebSpec {
+pub(crate) fn small_web(pages: u64) -> FakeWebSpec {
     FakeWebSpec {
         hosts: 3,
         pages: PageCounts::Even { total: pages },
@@ -29,7 +29,7 @@ fn small_web(pages: u64) -> FakeWebSpec {
 }
 
 impl Web {
-    fn new(spec: FakeWebSpec) -> Self {
+    pub(crate) fn new(spec: FakeWebSpec) -> Self {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let web = FakeWeb::new(spec).unwrap();
         let (served, log) = runtime.block_on(async {
@@ -50,13 +50,13 @@ impl Web {
 }
 
 impl Place {
-    fn crawl(&self, web: &Web, more: &[&str]) -> Seen {
+    pub(crate) fn crawl(&self, web: &Web, more: &[&str]) -> Seen {
         let arguments = web.crawl(more);
         self.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     /// Starts a crawl and waits until it has stored a page.
-    fn start_crawl(&self, web: &Web, more: &[&str]) -> Child {
+    pub(crate) fn start_crawl(&self, web: &Web, more: &[&str]) -> Child {
         let arguments = web.crawl(more);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut command = self.command(&arguments);
@@ -68,13 +68,13 @@ impl Place {
     }
 
     /// `show ID --json`, or null while there is nothing to show.
-    fn shown(&self, id: &str) -> Value {
+    pub(crate) fn shown(&self, id: &str) -> Value {
         let seen = self.run(&["show", id, "--json"]);
         serde_json::from_str(&seen.stdout).unwrap_or(Value::Null)
     }
 
     #[track_caller]
-    fn assert_verified(&self) {
+    pub(crate) fn assert_verified(&self) {
         let seen = self.run(&["verify"]);
         assert_eq!(seen.code, 0, "{seen:?}");
         let lines = seen.stdout.lines().filter(|line| line.starts_with('I'));
@@ -83,12 +83,12 @@ impl Place {
     }
 }
 
-fn signal(child: &Child, signal: rustix::process::Signal) {
+pub(crate) fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
-fn code_of(mut child: Child) -> i32 {
+pub(crate) fn code_of(mut child: Child) -> i32 {
     child.wait().unwrap().code().unwrap_or(-1)
 }
 

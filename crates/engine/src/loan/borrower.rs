@@ -1,0 +1,313 @@
+//! The borrower's side of a loan: an indexer that has the index and no store.
+
+use std::io::{self, BufReader, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use telusur_index::SearchIndex;
+use telusur_parse_pool::through_short_path;
+
+use super::{LineError, Lines, REPLY_BYTES_MAX, Reply, Request, line_of};
+use crate::desk::{Answer, Ask};
+use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Calls, Indexer, IndexingError, calls};
+use crate::page_source::{PageBatch, PageSource};
+
+/// How often somebody who waits for the index looks whether to stop.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Why there is no loan.
+#[derive(Debug, thiserror::Error)]
+pub enum NotLent {
+    /// Nobody owns the directory, or whoever does answers no questions.
+    #[error("nobody answers: {0}")]
+    NoOwner(io::Error),
+    /// The owner is ending.
+    #[error("the owner of the directory is ending")]
+    Ending,
+    /// The owner does not lend its index.
+    #[error("{0}")]
+    Refused(String),
+    /// Stopped while waiting.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// How a loan ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum LoanEnd {
+    /// The owner wants the index for itself, for a while or for good.
+    Recalled,
+    /// The owner is gone.
+    OwnerGone,
+    /// It was stopped on this side.
+    Stopped,
+    /// The owner said what makes no sense.
+    Broken(String),
+}
+
+/// What a follower has done, for whoever watches.
+#[derive(Debug, Default)]
+pub struct FollowCounts {
+    /// Pages that it made searchable.
+    pub indexed: AtomicU64,
+    /// Pages that it was told of and has not yet made searchable.
+    pub behind: AtomicU64,
+}
+
+/// Stops a follower in order, from another thread.
+#[derive(Clone, Default)]
+pub struct StopFollowing(Arc<StopState>);
+
+#[derive(Default)]
+struct StopState {
+    /// Guards whom to call; held for moments only.
+    stop: Mutex<(bool, Option<Caller>)>,
+    changed: Condvar,
+}
+
+impl StopFollowing {
+    /// Stops it.
+    pub fn stop(&self) {
+        let mut stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        stop.0 = true;
+        if let Some(caller) = &stop.1 {
+            caller.call(Call::Leave);
+        }
+        self.0.changed.notify_all();
+    }
+
+    /// Whether it is stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.0.stop.lock().unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Waits so long, or until it is stopped. True if it is.
+    pub fn wait(&self, pause: Duration) -> bool {
+        let stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.0.changed.wait_timeout_while(stop, pause, |stop| !stop.0);
+        waited.unwrap_or_else(PoisonError::into_inner).0.0
+    }
+
+    /// Calls this one when it is stopped.
+    fn attach(&self, caller: Option<Caller>) {
+        let mut stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(caller) = caller.as_ref().filter(|_| stop.0) {
+            caller.call(Call::Leave);
+        }
+        stop.1 = caller;
+    }
+}
+
+/// The right to write an index that another process owns. Dropping it gives it back.
+pub struct Borrowed {
+    stream: UnixStream,
+    replies: Lines<BufReader<UnixStream>>,
+    stop: StopFollowing,
+}
+
+/// Asks the owner of a directory, at its control socket, to lend its index. Waits until it does.
+pub fn borrow(socket: &Path, stop: &StopFollowing) -> Result<Borrowed, NotLent> {
+    let connected = || -> io::Result<Borrowed> {
+        let mut stream = through_short_path(socket, UnixStream::connect)?;
+        stream.write_all(&line_of(&Ask::Follow { format: telusur_index::FORMAT })?)?;
+        stream.set_read_timeout(Some(LOOK_EVERY))?;
+        let replies = Lines::new(BufReader::new(stream.try_clone()?), REPLY_BYTES_MAX);
+        Ok(Borrowed { stream, replies, stop: stop.clone() })
+    };
+    let mut borrowed = connected().map_err(NotLent::NoOwner)?;
+    loop {
+        match borrowed.replies.next::<Answer>() {
+            Ok(Answer::Lent) => return Ok(borrowed),
+            Ok(Answer::Error { code, .. }) if code == "stopped" => return Err(NotLent::Ending),
+            Ok(Answer::Error { text, .. }) => return Err(NotLent::Refused(text)),
+            Ok(other) => return Err(NotLent::Refused(format!("an odd answer: {other:?}"))),
+            Err(LineError::Quiet) if stop.is_stopped() => return Err(NotLent::Stopped),
+            Err(LineError::Quiet) => {}
+            Err(LineError::Ended) => return Err(NotLent::Ending),
+            Err(error) => return Err(NotLent::Refused(error.to_string())),
+        }
+    }
+}
+
+impl Borrowed {
+    /// Follows the store of the owner with this index, which is the one that was lent, until the
+    /// owner wants it back or is gone, or this side is stopped.
+    pub fn follow(
+        self,
+        index: SearchIndex,
+        counts: &Arc<FollowCounts>,
+    ) -> Result<LoanEnd, IndexingError> {
+        let Self { stream, replies, stop } = self;
+        stream.set_read_timeout(None).map_err(unreachable_owner)?;
+        let (caller, calls) = calls();
+        let (batches, batch_queue) = sync_channel(1);
+        let hearing = Hearing {
+            replies,
+            batches,
+            caller: caller.clone(),
+            counts: Arc::clone(counts),
+            is_over: Arc::default(),
+        };
+        let source = LentSource {
+            requests: Mutex::new(stream.try_clone().map_err(unreachable_owner)?),
+            batches: Mutex::new(batch_queue),
+            is_over: Arc::clone(&hearing.is_over),
+            stop: stop.clone(),
+            given: AtomicU64::new(0),
+            counts: Arc::clone(counts),
+        };
+        // The first look needs no word from anybody.
+        caller.wake();
+        stop.attach(Some(caller));
+        let indexer = Indexer::from(Box::new(source), Arc::new(index));
+        let ended = std::thread::scope(|scope| {
+            let hearing = scope.spawn(|| hearing.listen());
+            let followed = follow_and_release(&indexer, &calls, &counts.behind);
+            // Only now, when the owner finds the index free.
+            let _ = stream.shutdown(Shutdown::Both);
+            let heard = hearing.join();
+            followed.map(|()| heard.unwrap_or(LoanEnd::Broken("its listener panicked".into())))
+        });
+        stop.attach(None);
+        counts.behind.store(0, Ordering::Release);
+        let ended = ended?;
+        Ok(if stop.is_stopped() { LoanEnd::Stopped } else { ended })
+    }
+}
+
+fn follow_and_release(
+    indexer: &Indexer,
+    calls: &Calls,
+    behind: &AtomicU64,
+) -> Result<(), IndexingError> {
+    crate::index_stage::follow(indexer, calls, behind)?;
+    Ok(indexer.index().release()?)
+}
+
+fn unreachable_owner(source: io::Error) -> IndexingError {
+    let doing = "talk to the owner of the directory".to_owned();
+    telusur_store::StoreError::Io { doing, source }.into()
+}
+
+/// The pages of a store that another process owns.
+struct LentSource {
+    /// Guards that a line is written whole: links are digested beside.
+    requests: Mutex<UnixStream>,
+    /// Used by the one thread that asks.
+    batches: Mutex<Receiver<PageBatch>>,
+    /// Whether the owner has wanted the index back or is gone.
+    is_over: Arc<AtomicBool>,
+    stop: StopFollowing,
+    /// Pages since the last commit.
+    given: AtomicU64,
+    counts: Arc<FollowCounts>,
+}
+
+impl LentSource {
+    /// Says something to the owner. Whether the owner is still there is heard elsewhere: what is not
+    /// heard by it, it reads in the index.
+    fn say(&self, request: Request) {
+        let mut stream = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = line_of(&request).and_then(|line| stream.write_all(&line));
+    }
+}
+
+impl PageSource for LentSource {
+    /// Nothing, once the loan is over: what was taken in is committed, and the index given back.
+    fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError> {
+        let nothing = PageBatch { upto: after, ..PageBatch::default() };
+        if self.is_over.load(Ordering::Acquire) {
+            return Ok(nothing);
+        }
+        self.say(Request::Next { after, pages_max });
+        let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let batch = loop {
+            match batches.recv_timeout(LOOK_EVERY) {
+                Ok(batch) => break batch,
+                // An owner that hangs does not keep anybody here.
+                Err(RecvTimeoutError::Timeout) if !self.stop.is_stopped() => {}
+                Err(_) => break nothing,
+            }
+        };
+        self.given.fetch_add(batch.pages() as u64, Ordering::AcqRel);
+        Ok(batch)
+    }
+
+    fn committed(&self) -> Result<(), IndexingError> {
+        let pages = self.given.swap(0, Ordering::AcqRel);
+        self.counts.indexed.fetch_add(pages, Ordering::AcqRel);
+        self.say(Request::Committed);
+        Ok(())
+    }
+
+    fn digested(&self) -> Result<(), IndexingError> {
+        self.say(Request::Digested);
+        Ok(())
+    }
+}
+
+/// Hears what the owner says, as long as it says something.
+struct Hearing {
+    replies: Lines<BufReader<UnixStream>>,
+    batches: SyncSender<PageBatch>,
+    caller: Caller,
+    counts: Arc<FollowCounts>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Hearing {
+    fn listen(mut self) -> LoanEnd {
+        let mut is_recalled = false;
+        let mut batch = PageBatch::default();
+        let ended = loop {
+            match self.replies.next() {
+                Ok(Reply::Recalled) => {
+                    is_recalled = true;
+                    self.leave();
+                }
+                Ok(reply) => {
+                    if let Err(why) = self.take(reply, &mut batch) {
+                        break LoanEnd::Broken(why);
+                    }
+                }
+                Err(LineError::Quiet) => {}
+                Err(LineError::Ended) if is_recalled => break LoanEnd::Recalled,
+                Err(LineError::Ended) => break LoanEnd::OwnerGone,
+                Err(error) => break LoanEnd::Broken(error.to_string()),
+            }
+        };
+        self.leave();
+        ended
+    }
+
+    fn leave(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.caller.call(Call::Leave);
+    }
+
+    fn take(&self, reply: Reply, batch: &mut PageBatch) -> Result<(), String> {
+        match reply {
+            Reply::Stored { page, url } => {
+                tracing::debug!(page, url, "told of a stored page");
+                self.counts.behind.fetch_add(1, Ordering::AcqRel);
+                self.caller.wake();
+            }
+            Reply::Document(doc) => batch.docs.push(*doc),
+            Reply::LeftOut(key) => batch.left_out.push(key),
+            Reply::BatchEnd { upto } => {
+                let batch = PageBatch { upto, ..std::mem::take(batch) };
+                self.batches.try_send(batch).map_err(|_| "pages that nobody asked for")?;
+            }
+            Reply::Recalled => {}
+        }
+        if batch.pages() > BATCH_PAGES_MAX {
+            return Err("more pages than were asked for".to_owned());
+        }
+        Ok(())
+    }
+}

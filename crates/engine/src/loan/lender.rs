@@ -1,0 +1,414 @@
+//! The owner's side of a loan. The index stage serves the borrower itself: whoever may write the index
+//! is decided in one place, by one thread.
+
+use std::io::{self, BufReader, BufWriter, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use telusur_index::{IndexError, SearchIndex};
+use telusur_store::Stored;
+
+use super::{LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request, line_of};
+use crate::desk::Answer;
+use crate::error::RequestError;
+use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Given, IndexingError};
+use crate::page_source::{PageBatch, PageSource};
+
+/// Lines on their way to the borrower. Pages are read no faster than they are taken; word of a stored
+/// page that finds no room is dropped, because the borrower goes by its checkpoint.
+const REPLIES_MAX: usize = 64;
+/// A borrower asks every two seconds, and commits and merges in between. One that says nothing for so
+/// long hangs.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// How long a recall is waited for: the borrower commits, and ends merges that it has begun.
+const RECALL_WAIT_MAX: Duration = Duration::from_secs(60);
+/// An indexer that was killed and started again must not be refused because of itself: until then its
+/// end is noticed.
+const REFUSED_AFTER: Duration = Duration::from_secs(1);
+/// How often a silent loan is looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often an index is asked for that a borrower has not let go of.
+const TAKE_BACK_EVERY: Duration = Duration::from_millis(20);
+/// A process that was killed lets go at once, in any order. After this somebody is told.
+const TAKE_BACK_QUIETLY: Duration = Duration::from_secs(2);
+
+/// The process at the other end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Borrower {
+    /// Its id, if the system knows it.
+    pub(crate) pid: Option<i32>,
+    /// The format of index that it writes.
+    pub(crate) format: u32,
+}
+
+/// Whom the index is lent to. Shared by the stage that lends it, connections that ask for it, and
+/// whoever wants it back.
+#[derive(Default)]
+pub(crate) struct Loans {
+    /// Guards who has the index; held for moments only.
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Whether a borrower is gone and has not let go of the index.
+    is_stuck: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    out: Option<Out>,
+    /// Those who need the index to stay here.
+    holds: usize,
+    /// Nothing is lent any more: the stage ends or has ended.
+    is_over: bool,
+}
+
+/// The loan that is out.
+struct Out {
+    pid: Option<i32>,
+    /// The way to the borrower, until its connection is closed.
+    replies: Option<SyncSender<Reply>>,
+}
+
+impl Loans {
+    /// Tells the borrower, if there is one, of stored pages.
+    pub(crate) fn tell(&self, stored: &[Stored]) {
+        let state = self.state();
+        let Some(replies) = state.replies() else { return };
+        for Stored { seq, url } in stored {
+            let _ = replies.try_send(Reply::Stored { page: *seq, url: url.to_string() });
+        }
+    }
+
+    /// Whether a borrower holds the index and does nothing with it.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_stuck.load(Ordering::Acquire)
+    }
+
+    /// Nothing is lent from now on, and what is lent is called back.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.is_over = true;
+        state.call_back();
+        self.changed.notify_all();
+    }
+
+    /// Keeps a place for a loan, when nobody needs the index here.
+    fn reserve(&self, borrower: Borrower, replies: SyncSender<Reply>) -> Result<(), RequestError> {
+        let is_out = |state: &mut State| state.out.is_some() && !state.is_over;
+        let (state, _) = self
+            .changed
+            .wait_timeout_while(self.state(), REFUSED_AFTER, is_out)
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self
+            .changed
+            .wait_while(state, |state| state.holds > 0 && !state.is_over)
+            .unwrap_or_else(PoisonError::into_inner);
+        if state.is_over {
+            return Err(RequestError::Stopped);
+        }
+        if let Some(out) = &state.out {
+            let what = format!("{} follows this directory already; end it first", indexer(out.pid));
+            return Err(RequestError::WrongState(what));
+        }
+        state.out = Some(Out { pid: borrower.pid, replies: Some(replies) });
+        Ok(())
+    }
+
+    /// Nothing more is said to the borrower.
+    fn hang_up(&self) {
+        if let Some(out) = &mut self.state().out {
+            out.replies = None;
+        }
+    }
+
+    /// The index is here again, or the loan came to nothing.
+    pub(crate) fn returned(&self) {
+        self.is_stuck.store(false, Ordering::Release);
+        self.state().out = None;
+        self.changed.notify_all();
+    }
+
+    fn is_recalled(&self) -> bool {
+        let state = self.state();
+        state.is_over || state.holds > 0
+    }
+
+    fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn call_back(&self) {
+        // If there is no room, the borrower is about to ask, and hears it then.
+        let _ = self.replies().map(|replies| replies.try_send(Reply::Recalled));
+    }
+
+    fn replies(&self) -> Option<&SyncSender<Reply>> {
+        self.out.as_ref()?.replies.as_ref()
+    }
+}
+
+fn indexer(pid: Option<i32>) -> String {
+    pid.map_or_else(|| "another indexer".to_owned(), |pid| format!("an indexer (pid {pid})"))
+}
+
+/// Lends the index of a running engine, and calls it back.
+#[derive(Clone)]
+pub(crate) struct Lending {
+    pub(crate) caller: Weak<Caller>,
+    pub(crate) loans: Arc<Loans>,
+}
+
+impl Lending {
+    /// Lends the index over this connection. If it cannot be lent, the connection is told why. Blocks.
+    pub(crate) fn lend(&self, stream: UnixStream, borrower: Borrower) {
+        if let Err((stream, error)) = self.try_lend(stream, borrower) {
+            refuse(stream, &error);
+        }
+    }
+
+    fn try_lend(
+        &self,
+        stream: UnixStream,
+        borrower: Borrower,
+    ) -> Result<(), (UnixStream, RequestError)> {
+        if borrower.format != telusur_index::FORMAT {
+            let what = format!(
+                "the indexer writes indexes of format {}, this process reads {}; use one version",
+                borrower.format,
+                telusur_index::FORMAT
+            );
+            return Err((stream, RequestError::WrongState(what)));
+        }
+        let Some(caller) = self.caller.upgrade() else {
+            return Err((stream, RequestError::Stopped));
+        };
+        let (replies, queue) = sync_channel(REPLIES_MAX);
+        if let Err(error) = self.loans.reserve(borrower, replies.clone()) {
+            return Err((stream, error));
+        }
+        let loans = Arc::clone(&self.loans);
+        caller.call(Call::Lend(Box::new(Loan { stream, borrower, replies, queue, loans })));
+        Ok(())
+    }
+
+    /// Calls the index back, if it is lent, and keeps it here until the hold is dropped. Blocks.
+    pub(crate) fn hold(&self) -> Result<Hold, RequestError> {
+        let mut state = self.loans.state();
+        state.holds += 1;
+        let hold = Hold { loans: Arc::clone(&self.loans) };
+        state.call_back();
+        let (state, waited) = self
+            .loans
+            .changed
+            .wait_timeout_while(state, RECALL_WAIT_MAX, |state| state.out.is_some())
+            .unwrap_or_else(PoisonError::into_inner);
+        if !waited.timed_out() {
+            drop(state);
+            return Ok(hold);
+        }
+        let holder = indexer(state.out.as_ref().and_then(|out| out.pid));
+        // The hold locks the state as well when it goes.
+        drop(state);
+        let what = format!("{holder} does not give the search index back; end it and try again");
+        Err(RequestError::WrongState(what))
+    }
+}
+
+/// Tells a process that wants to borrow why it cannot.
+pub(crate) fn refuse(mut stream: UnixStream, error: &RequestError) {
+    // If nobody hears it, nobody waits for it.
+    let _ = line_of(&Answer::of_error(error)).and_then(|line| stream.write_all(&line));
+}
+
+/// Keeps the index in this process.
+pub(crate) struct Hold {
+    loans: Arc<Loans>,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.loans.state().holds -= 1;
+        self.loans.changed.notify_all();
+    }
+}
+
+/// A loan, from the borrower's wish to the index's return.
+pub(crate) struct Loan {
+    stream: UnixStream,
+    borrower: Borrower,
+    replies: SyncSender<Reply>,
+    queue: Receiver<Reply>,
+    loans: Arc<Loans>,
+}
+
+impl Loan {
+    /// Lends the index until the connection closes, and takes it back.
+    pub(crate) fn carry_out(
+        self,
+        index: &SearchIndex,
+        source: &dyn PageSource,
+        lag: &AtomicU64,
+    ) -> Result<(), IndexingError> {
+        let Self { stream, borrower, replies, queue, loans } = self;
+        index.release()?;
+        let pid = borrower.pid.unwrap_or_default();
+        tracing::info!(pid, "the search index is lent to an indexer");
+        let served = std::thread::scope(|scope| {
+            let desk = LoanDesk { stream: &stream, replies, loans: &loans, index, source, lag };
+            let writer = scope.spawn(|| write_lines(&stream, queue));
+            let served = desk.serve();
+            // The writer ends with the last who may say something, or with the connection.
+            drop(desk);
+            loans.hang_up();
+            let _ = stream.shutdown(Shutdown::Both);
+            drop(writer.join());
+            served
+        });
+        let taken = take_back(index, &loans, pid);
+        loans.returned();
+        tracing::info!(pid, "the search index is back");
+        served.and(taken)
+    }
+}
+
+/// Writes lines until there are no more to come, or the borrower does not take them.
+fn write_lines(stream: &UnixStream, queue: Receiver<Reply>) {
+    let write = || -> io::Result<()> {
+        stream.set_write_timeout(Some(SILENCE_MAX))?;
+        let mut output = BufWriter::new(stream);
+        output.write_all(&line_of(&Answer::Lent)?)?;
+        output.flush()?;
+        while let Ok(mut reply) = queue.recv() {
+            loop {
+                output.write_all(&line_of(&reply)?)?;
+                match queue.try_recv() {
+                    Ok(next) => reply = next,
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+            }
+            output.flush()?;
+        }
+        Ok(())
+    };
+    if let Err(error) = write() {
+        tracing::debug!(%error, "a line for the indexer was not taken");
+        // Whoever reads must hear that nothing is written any more.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// Answers what a borrower asks.
+struct LoanDesk<'a> {
+    stream: &'a UnixStream,
+    replies: SyncSender<Reply>,
+    loans: &'a Loans,
+    index: &'a SearchIndex,
+    source: &'a dyn PageSource,
+    lag: &'a AtomicU64,
+}
+
+impl LoanDesk<'_> {
+    /// Serves until the borrower is gone, hangs, or says what makes no sense. Fails only if the store
+    /// or the index does.
+    fn serve(&self) -> Result<(), IndexingError> {
+        let mut requests = Lines::new(BufReader::new(self.stream), REQUEST_BYTES_MAX);
+        if self.stream.set_read_timeout(Some(LOOK_EVERY)).is_err() {
+            return Ok(());
+        }
+        let mut given = Given::default();
+        let mut heard = Instant::now();
+        loop {
+            match requests.next() {
+                Ok(request) => {
+                    heard = Instant::now();
+                    if !self.answer(request, &mut given)? {
+                        return Ok(());
+                    }
+                }
+                Err(LineError::Quiet) if heard.elapsed() < SILENCE_MAX => {}
+                Err(LineError::Quiet) => {
+                    tracing::warn!("the indexer says nothing any more; its loan is over");
+                    return Ok(());
+                }
+                Err(LineError::Ended) => return Ok(()),
+                Err(error) => {
+                    tracing::warn!(%error, "the indexer is not understood; its loan is over");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Answers a request; false if the borrower does not take the answer.
+    fn answer(&self, request: Request, given: &mut Given) -> Result<bool, IndexingError> {
+        match request {
+            Request::Next { after, .. } if self.loans.is_recalled() => {
+                let lines = [Reply::Recalled, Reply::BatchEnd { upto: after }];
+                Ok(lines.into_iter().all(|line| self.replies.send(line).is_ok()))
+            }
+            Request::Next { after, pages_max } => {
+                let pages_max = pages_max.min(BATCH_PAGES_MAX);
+                let behind = self.lag.load(Ordering::Acquire);
+                let batch = self.source.next(after, pages_max)?;
+                given.batch(batch.pages() as u64, behind);
+                if given.pages == 0 {
+                    given.committed(self.lag);
+                }
+                Ok(self.hand_over(batch))
+            }
+            Request::Committed => {
+                self.index.refresh()?;
+                given.committed(self.lag);
+                Ok(true)
+            }
+            Request::Digested => {
+                self.index.refresh_links();
+                Ok(true)
+            }
+        }
+    }
+
+    fn hand_over(&self, batch: PageBatch) -> bool {
+        let documents = batch.docs.into_iter().map(|doc| {
+            let key = doc.key;
+            // Its line would be refused, and asked for again for ever.
+            if doc.text.len() > REPLY_BYTES_MAX / 8 {
+                tracing::warn!(url = doc.url, "a page is too large to be handed to the indexer");
+                return Reply::LeftOut(key);
+            }
+            Reply::Document(Box::new(doc))
+        });
+        let left_out = batch.left_out.into_iter().map(Reply::LeftOut);
+        let end = Reply::BatchEnd { upto: batch.upto };
+        documents.chain(left_out).chain([end]).all(|line| self.replies.send(line).is_ok())
+    }
+}
+
+/// Takes the index back from a borrower whose connection is closed. One that was killed has let go
+/// already; one that hangs is waited for, unless this process ends.
+fn take_back(index: &SearchIndex, loans: &Loans, pid: i32) -> Result<(), IndexingError> {
+    let since = Instant::now();
+    loop {
+        match index.take_back() {
+            Err(IndexError::Locked) => {}
+            taken => return Ok(taken?),
+        }
+        if since.elapsed() >= TAKE_BACK_QUIETLY && !loans.is_stuck() {
+            tracing::warn!(pid, "the indexer has not let go of the search index; end it");
+            loans.is_stuck.store(true, Ordering::Release);
+        }
+        if loans.is_over() && since.elapsed() >= RECALL_WAIT_MAX {
+            return Err(IndexError::Locked.into());
+        }
+        std::thread::sleep(TAKE_BACK_EVERY);
+    }
+}

@@ -1,0 +1,369 @@
+//! An indexer beside the engine: it has the index and no store. Here both are in one process, with the
+//! same socket, files and locks between them as between two.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use telusur_engine::desk::{self, Answer, Ask, Desk, SearchAsk, SearchHit, SocketGuard};
+use telusur_engine::{Engine, FollowCounts, Indexer, LoanEnd, NotLent, StopFollowing, borrow};
+use telusur_index::{DocKey, IndexLimits, SearchIndex};
+use telusur_model::CrawlNo;
+use telusur_store::{PageStore, Store};
+use telusur_store_embedded::EmbeddedStore;
+use telusur_testkit::FakeWebSpec;
+
+use crate::bench::{Bench, accept, crawl, finished};
+
+const PAGES: u64 = 300;
+
+/// A directory with an owner that runs crawls, and a socket to ask it.
+struct Owner {
+    bench: Bench,
+    store: Arc<EmbeddedStore>,
+    index: Arc<SearchIndex>,
+    engine: Engine,
+    socket: SocketGuard,
+}
+
+fn web() -> (Bench, telusur_model::Crawl) {
+    let spec = FakeWebSpec {
+        hosts: 3,
+        pages: telusur_testkit::fake_web::PageCounts::Even { total: PAGES },
+        links_per_page: 8,
+        page_bytes: 2_000,
+        ..FakeWebSpec::default()
+    };
+    let (bench, web) = Bench::of_web(spec);
+    (bench, crawl(web.seeds()))
+}
+
+impl Owner {
+    fn start() -> (Self, telusur_model::Crawl) {
+        let (bench, crawl) = web();
+        let (store, index) = (bench.open(), Arc::new(open_index(&bench)));
+        let engine = bench.engine_with_index(&store, &index);
+        let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
+            .with_index(Some(Arc::clone(&index)));
+        let socket = desk::serve(&socket_of(&bench), desk).unwrap();
+        (Self { bench, store, index, engine, socket }, crawl)
+    }
+
+    fn socket(&self) -> PathBuf {
+        socket_of(&self.bench)
+    }
+
+    async fn crawl(&self, crawl: telusur_model::Crawl) -> CrawlNo {
+        let no = accept(&self.store, crawl);
+        self.engine.handle().run(no).await.unwrap();
+        finished(&self.engine, no).await;
+        no
+    }
+
+    /// Waits until searches here see all that is stored.
+    async fn searchable(&self, crawl: CrawlNo) {
+        let last = last_seq(&self.store, crawl);
+        while self.index.applied_upto() < last {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn follow(&self) -> Follower {
+        Follower::start(self)
+    }
+
+    /// Asks as another process does.
+    async fn ask(&self, ask: Ask) -> Answer {
+        let socket = self.socket();
+        let asked = move || desk::ask(&socket, &ask, &mut |_| true).unwrap();
+        tokio::task::spawn_blocking(asked).await.unwrap()
+    }
+
+    /// Ends the engine in order and checks that the index holds what is stored.
+    async fn end(self, crawl: CrawlNo) {
+        drop(self.socket);
+        self.engine.shutdown().await.unwrap();
+        assert_eq!(keys(&self.index), stored_keys(&self.store, crawl));
+        self.index.validate().unwrap();
+    }
+}
+
+fn socket_of(bench: &Bench) -> PathBuf {
+    bench.dir.path().join("control.sock")
+}
+
+fn open_index(bench: &Bench) -> SearchIndex {
+    SearchIndex::open(&bench.dir.path().join("index"), IndexLimits::default()).unwrap()
+}
+
+fn last_seq(store: &EmbeddedStore, crawl: CrawlNo) -> u64 {
+    store.pages_after(crawl, 0, 10_000).unwrap().last().map_or(0, |page| page.seq)
+}
+
+/// The keys of all documents, each as often as it is there.
+fn keys(index: &SearchIndex) -> Vec<DocKey> {
+    let mut keys = Vec::new();
+    index.each_key(&mut |key| keys.push(key)).unwrap();
+    keys.sort_unstable();
+    keys
+}
+
+fn stored_keys(store: &EmbeddedStore, crawl: CrawlNo) -> Vec<DocKey> {
+    let pages = store.pages_after(crawl, 0, 10_000).unwrap();
+    let ok = pages.iter().filter(|page| page.is_ok());
+    let mut keys: Vec<_> = ok.map(|page| DocKey { url: page.key, crawl }).collect();
+    keys.sort_unstable();
+    assert!(!keys.is_empty());
+    keys
+}
+
+/// An indexer in a thread.
+struct Follower {
+    thread: JoinHandle<LoanEnd>,
+    stop: StopFollowing,
+    counts: Arc<FollowCounts>,
+}
+
+impl Follower {
+    /// Comes back when the index is lent.
+    fn start(owner: &Owner) -> Self {
+        let (counts, stop) = (Arc::<FollowCounts>::default(), StopFollowing::default());
+        let borrowed = borrow(&owner.socket(), &stop).unwrap();
+        let index = open_index(&owner.bench);
+        let its_counts = Arc::clone(&counts);
+        let thread = std::thread::spawn(move || borrowed.follow(index, &its_counts).unwrap());
+        Self { thread, stop, counts }
+    }
+
+    fn stop(self) -> (LoanEnd, u64) {
+        self.stop.stop();
+        self.ended()
+    }
+
+    fn ended(self) -> (LoanEnd, u64) {
+        let ended = self.thread.join().unwrap();
+        (ended, self.counts.indexed.load(Ordering::Acquire))
+    }
+}
+
+/// Asks to follow with nothing but a socket, and reads the first answer.
+fn raw_loan(owner: &Owner) -> BufReader<UnixStream> {
+    let mut stream = UnixStream::connect(owner.socket()).unwrap();
+    let ask = serde_json::to_string(&Ask::Follow { format: telusur_index::FORMAT }).unwrap();
+    writeln!(stream, "{ask}").unwrap();
+    let mut stream = BufReader::new(stream);
+    assert_eq!(line(&mut stream), "\"lent\"\n");
+    stream
+}
+
+fn line(stream: &mut BufReader<UnixStream>) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    line
+}
+
+fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<SearchHit> {
+    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let ask = SearchAsk { text: text.to_owned(), limit: 50, ..SearchAsk::default() };
+    let mut hits = Vec::new();
+    desk.answer(&Ask::Search(ask), &mut |answer| {
+        if let Answer::Found(answer) = answer {
+            hits = answer.hits;
+        }
+        true
+    });
+    hits
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_makes_the_same_index_as_the_owner_would() {
+    let (owner, crawl) = Owner::start();
+    let follower = owner.follow();
+    let no = owner.crawl(crawl).await;
+    owner.searchable(no).await;
+    assert_eq!(keys(&owner.index), stored_keys(&owner.store, no), "searches of the owner see it");
+    let (ended, indexed) = follower.stop();
+    assert_eq!(ended, LoanEnd::Stopped);
+    assert_eq!(indexed as usize, owner.store.pages_after(no, 0, 10_000).unwrap().len());
+    let (store, index) = (Arc::clone(&owner.store), Arc::clone(&owner.index));
+    let other_dir = tempfile::tempdir().unwrap();
+    let other = SearchIndex::open(other_dir.path(), IndexLimits::default()).unwrap();
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(other));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    indexer.digest_links().unwrap();
+    drop(owner.socket);
+    owner.engine.shutdown().await.unwrap();
+    let _bench = owner.bench;
+    let page = &store.pages_after(no, 0, 10_000).unwrap()[7];
+    let word = page.url.as_str().rsplit('/').next().unwrap().to_owned();
+    for text in ["page", "the", word.as_str()] {
+        assert_eq!(found(&store, &index, text), found(&store, indexer.index(), text), "{text}");
+    }
+    assert!(!found(&store, &index, "page").is_empty());
+    assert_eq!(keys(&index), keys(indexer.index()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_hears_of_pages_by_id_and_url() {
+    let (owner, crawl) = Owner::start();
+    let mut loan = raw_loan(&owner);
+    let no = owner.crawl(crawl).await;
+    let told: serde_json::Value = serde_json::from_str(&line(&mut loan)).unwrap();
+    let page = owner.store.page(no, told["stored"]["page"].as_u64().unwrap()).unwrap().unwrap();
+    assert_eq!(told["stored"]["url"], page.url.as_str());
+    // It never took a page, and nothing is missing when it is gone.
+    drop(loan);
+    owner.end(no).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_that_comes_late_is_told_nothing_and_misses_nothing() {
+    let (bench, crawl) = web();
+    let (store, _) = bench.crawl(crawl).await;
+    let index = Arc::new(open_index(&bench));
+    // The owner has an engine that never sees a page.
+    let engine = bench.engine_with_index(&store, &index);
+    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
+        .with_index(Some(Arc::clone(&index)));
+    let socket = desk::serve(&socket_of(&bench), desk).unwrap();
+    let owner = Owner { bench, store, index, engine, socket };
+    let follower = owner.follow();
+    owner.searchable(CrawlNo(1)).await;
+    assert_eq!(follower.stop().0, LoanEnd::Stopped);
+    owner.end(CrawlNo(1)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_follower_is_refused_by_name() {
+    let (owner, _) = Owner::start();
+    let follower = owner.follow();
+    let refused = borrow(&owner.socket(), &StopFollowing::default()).err();
+    let Some(NotLent::Refused(why)) = refused else { panic!("{refused:?}") };
+    let pid = std::process::id();
+    assert_eq!(why, format!("an indexer (pid {pid}) follows this directory already; end it first"));
+    assert_eq!(follower.stop().0, LoanEnd::Stopped);
+    // As soon as the index is back, the next may have it.
+    while borrow(&owner.socket(), &StopFollowing::default()).is_err() {}
+    drop(owner.socket);
+    owner.engine.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_indexer_of_another_format_is_refused() {
+    let (owner, _) = Owner::start();
+    let mut stream = UnixStream::connect(owner.socket()).unwrap();
+    writeln!(stream, "{{\"follow\":{{\"format\":999}}}}").unwrap();
+    let answer = line(&mut BufReader::new(stream));
+    assert!(answer.contains("wrong_state") && answer.contains("format 999"), "{answer}");
+    assert_eq!(owner.follow().stop().0, LoanEnd::Stopped);
+    drop(owner.socket);
+    owner.engine.shutdown().await.unwrap();
+}
+
+/// Each of these ends the loan and nothing else.
+#[tokio::test(flavor = "multi_thread")]
+async fn hostile_borrowers_lose_the_index() {
+    let (owner, crawl) = Owner::start();
+    let endless = "x".repeat(100_000);
+    let hostile = [
+        "nonsense\n",
+        "{\"next\":{\"after\":-1,\"pages_max\":10}}\n",
+        "{\"next\":{\"after\":0,\"pages_max\":99999999999999999999999}}\n",
+        "{\"remove\":{\"crawl\":\"last\"}}\n",
+        "\u{0}\u{0}\u{0}\u{0}\n",
+        endless.as_str(),
+    ];
+    for text in hostile {
+        let mut loan = raw_loan(&owner);
+        // The owner may have hung up before the last byte.
+        let _ = loan.get_mut().write_all(text.as_bytes());
+        assert_eq!(line(&mut loan), "", "{text:.40}");
+    }
+    // More pages than are given at once, and a place beyond all: a bounded answer.
+    let mut loan = raw_loan(&owner);
+    writeln!(
+        loan.get_mut(),
+        "{{\"next\":{{\"after\":{},\"pages_max\":{}}}}}",
+        u64::MAX,
+        usize::MAX
+    )
+    .unwrap();
+    assert_eq!(line(&mut loan), format!("{{\"batch_end\":{{\"upto\":{}}}}}\n", u64::MAX));
+    drop(loan);
+    let no = owner.crawl(crawl).await;
+    owner.end(no).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_is_called_back_to_remove_a_crawl() {
+    let (owner, crawl) = Owner::start();
+    let follower = owner.follow();
+    let no = owner.crawl(crawl.clone()).await;
+    owner.searchable(no).await;
+    let removed = owner.ask(Ask::Remove { crawl: "last".into() }).await;
+    assert_eq!(removed, Answer::End);
+    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+    assert_eq!(keys(&owner.index), []);
+    // Afterwards it may be had again.
+    let follower = owner.follow();
+    let no = owner.crawl(crawl).await;
+    owner.searchable(no).await;
+    let verified = owner.ask(Ask::Verify).await;
+    assert_eq!(verified, Answer::End);
+    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+    owner.end(no).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_ends_calls_the_index_back_and_finishes_it() {
+    let (owner, crawl) = Owner::start();
+    let follower = owner.follow();
+    let no = owner.crawl(crawl).await;
+    owner.end(no).await;
+    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+}
+
+/// A borrower that is killed leaves its index as it is, and the files that it wrote since.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_was_never_given_back_in_order_is_taken_back() {
+    let (owner, crawl) = Owner::start();
+    let mut loan = raw_loan(&owner);
+    let borrowed = open_index(&owner.bench);
+    let no = owner.crawl(crawl).await;
+    // It has taken in what it will never commit.
+    writeln!(loan.get_mut(), "{{\"next\":{{\"after\":0,\"pages_max\":250}}}}").unwrap();
+    loop {
+        let line: serde_json::Value = serde_json::from_str(&line(&mut loan)).unwrap();
+        if line.get("batch_end").is_some() {
+            break;
+        }
+    }
+    // The connection is closed first, and the files are freed later.
+    drop(loan);
+    drop(borrowed);
+    owner.searchable(no).await;
+    assert_eq!(keys(&owner.index), stored_keys(&owner.store, no));
+    owner.end(no).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_is_for_its_owner_and_a_stale_one_is_nobody() {
+    let (owner, _) = Owner::start();
+    let socket = owner.socket();
+    let mode = std::fs::metadata(&socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let Owner { engine, socket: guard, bench, .. } = owner;
+    drop(guard);
+    let nobody = borrow(&socket, &StopFollowing::default()).err();
+    assert!(matches!(nobody, Some(NotLent::NoOwner(_))), "{nobody:?}");
+    // What a killed owner leaves behind.
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    let nobody = borrow(&socket, &StopFollowing::default()).err();
+    assert!(matches!(nobody, Some(NotLent::NoOwner(_))), "{nobody:?}");
+    engine.shutdown().await.unwrap();
+    drop(bench);
+}

@@ -1,0 +1,91 @@
+//! Another process writes for a while. Here it is another index on the same files: it has the same
+//! locks to go by.
+
+use telusur_index::{IndexDoc, IndexError, IndexLimits, Query, SearchIndex};
+use telusur_model::CrawlNo;
+
+use crate::web::{link, page};
+
+fn open(dir: &tempfile::TempDir) -> Result<SearchIndex, IndexError> {
+    SearchIndex::open(dir.path(), IndexLimits::default())
+}
+
+fn numbered(number: u64) -> IndexDoc {
+    let url = format!("https://a.example/{number}");
+    IndexDoc {
+        links: vec![link("https://a.example/0", "Hub")],
+        ..page(&url, &format!("Page {number}"), "a walrus")
+    }
+}
+
+fn count(index: &SearchIndex) -> usize {
+    index.search(&Query { limit: 1000, ..Query::batch("walrus", 1000) }).unwrap().hits.len()
+}
+
+/// Every document is there once.
+#[track_caller]
+fn assert_keys(index: &SearchIndex, expect: u64) {
+    let mut keys = Vec::new();
+    index.each_key(&mut |key| keys.push(key)).unwrap();
+    assert_eq!(keys.len() as u64, expect);
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len() as u64, expect);
+}
+
+#[test]
+fn what_the_borrower_commits_is_found_by_the_lender() {
+    let dir = tempfile::tempdir().unwrap();
+    let lender = open(&dir).unwrap();
+    lender.take_in(&[numbered(0)], &[], 1).unwrap();
+    lender.release().unwrap();
+    assert_eq!((count(&lender), lender.applied_upto()), (1, 1), "nothing taken in is lost");
+    let borrower = open(&dir).unwrap();
+    assert_eq!(borrower.taken_upto(), 1);
+    borrower.apply(&[numbered(1)], &[], 2).unwrap();
+    borrower.digest_links().unwrap();
+    assert_eq!(count(&lender), 1);
+    lender.refresh().unwrap();
+    lender.refresh_links();
+    assert_eq!((count(&lender), lender.applied_upto()), (2, 2));
+    assert!(!lender.top_pages(None, 1).unwrap().is_empty());
+}
+
+#[test]
+fn the_lender_writes_nothing_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let lender = open(&dir).unwrap();
+    lender.release().unwrap();
+    assert!(matches!(lender.apply(&[numbered(0)], &[], 1), Err(IndexError::Lent)));
+    assert!(matches!(lender.remove_crawl(CrawlNo(1)), Err(IndexError::Lent)));
+    assert!(matches!(lender.digest_links(), Err(IndexError::Lent)));
+    assert!(matches!(lender.validate(), Err(IndexError::Lent)));
+    let borrower = open(&dir).unwrap();
+    assert!(matches!(lender.take_back(), Err(IndexError::Locked)));
+    drop(borrower);
+    lender.take_back().unwrap();
+    lender.apply(&[numbered(0)], &[], 1).unwrap();
+    assert_eq!(count(&lender), 1);
+}
+
+/// To and fro through several merges: each side replaces what the other wrote.
+#[test]
+fn the_right_to_write_goes_from_hand_to_hand() {
+    const ROUNDS: u64 = 40;
+    let dir = tempfile::tempdir().unwrap();
+    let lender = open(&dir).unwrap();
+    for round in 0..ROUNDS {
+        lender.apply(&[numbered(2 * round), numbered(0)], &[], 2 * round + 1).unwrap();
+        lender.release().unwrap();
+        let borrower = open(&dir).unwrap();
+        borrower.apply(&[numbered(2 * round + 1), numbered(1)], &[], 2 * round + 2).unwrap();
+        borrower.release().unwrap();
+        lender.take_back().unwrap();
+        assert_eq!(lender.applied_upto(), 2 * round + 2);
+    }
+    assert_keys(&lender, 2 * ROUNDS);
+    assert_eq!(count(&lender), 80);
+    lender.validate().unwrap();
+    drop(lender);
+    assert_keys(&open(&dir).unwrap(), 2 * ROUNDS);
+}

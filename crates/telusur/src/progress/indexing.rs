@@ -1,0 +1,56 @@
+//! [`Indexing`]: how far an indexer has come, in words.
+
+use super::picture::spinner;
+use crate::terminal::Terminal;
+use crate::units::show_count;
+
+/// How far an indexer has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Indexing {
+    /// Pages that it made searchable.
+    pub indexed: u64,
+    /// Pages that it knows of and has not yet made searchable.
+    pub behind: u64,
+}
+
+impl Indexing {
+    /// One line without any escape: `1240 pages indexed to_index=12`.
+    pub fn plain_line(self) -> String {
+        format!("{} pages indexed to_index={}", self.indexed, self.behind)
+    }
+
+    /// One line for a terminal.
+    pub(super) fn live_line(self, terminal: &Terminal, ticks: usize) -> String {
+        let behind = match self.behind {
+            0 => String::new(),
+            pages => format!("   to index {}", show_count(pages)),
+        };
+        let spinner = spinner(ticks, terminal.is_unicode);
+        let line = format!("  {spinner} {} pages indexed{behind}", show_count(self.indexed));
+        // A line that fills the last column makes many terminals wrap.
+        line.chars().take(terminal.columns.saturating_sub(1)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_read_well() {
+        let indexing = Indexing { indexed: 1_240, behind: 0 };
+        assert_eq!(indexing.plain_line(), "1240 pages indexed to_index=0");
+        let mut terminal = Terminal {
+            is_live: true,
+            is_attended: true,
+            columns: 80,
+            is_unicode: false,
+            is_colored: false,
+        };
+        assert_eq!(&indexing.live_line(&terminal, 0)[3..], " 1,240 pages indexed");
+        let late = Indexing { behind: 12, ..indexing };
+        assert_eq!(&late.live_line(&terminal, 3)[3..], " 1,240 pages indexed   to index 12");
+        terminal.columns = 20;
+        assert_eq!(late.live_line(&terminal, 3).len(), 19);
+    }
+}
