@@ -26,7 +26,7 @@ use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 const FORMAT_FILE: &str = "telusur-index.version";
 const RANKS_FILE: &str = "link-ranks.bin";
 /// Two to four pages of text to a block: half the size of page by page, and still 0.1 ms to read.
