@@ -31,8 +31,8 @@ const COMMIT_PAGES_MAX: u64 = 500;
 /// How often the store is looked at without being woken.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Links are digested during a crawl when there are this many times as many pages as the last time:
-/// all that work together is then at most twice the last of it.
-const LINKS_GROWTH: u64 = 2;
+/// all that work together is then at most four thirds of the last of it.
+const LINKS_GROWTH: u64 = 4;
 /// Nor before there are so many pages: until then nobody can tell good pages from others by links.
 const LINKED_PAGES_MIN: u64 = 1000;
 /// When a crawl is over, links are digested unless fewer than one page in so many is new.

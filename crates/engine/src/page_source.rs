@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_index::{DocKey, IndexDoc, OutLink};
 use telusur_model::{
-    CrawlNo, Link, PageRecord, PageUrl, RawPage, RobotsAnswer, SearchPage, UrlKey, UrlKeyer,
+    CrawlNo, Findings, Link, PageRecord, PageUrl, ParsedPage, RawPage, RobotsAnswer, SearchPage,
+    UrlKey, UrlKeyer,
 };
 use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
 use telusur_store::{Store, StoreError};
@@ -186,7 +187,7 @@ impl StoredSource {
             (Ok(Some(answer)), _) => Ok(Kept::Answer(answer)),
             (Ok(None), None) => Ok(Kept::Nothing),
             (Ok(None), Some(blob)) => {
-                store.parsed(page.crawl, blob).map(|parsed| Kept::Read(Box::new(parsed.into())))
+                store.parsed(page.crawl, blob).map(|parsed| Kept::Read(Box::new(as_told(parsed))))
             }
             (Err(error), _) => Err(error),
         };
@@ -244,6 +245,18 @@ impl Kept {
     fn answer(&self) -> Option<&RawPage> {
         if let Self::Answer(answer) = self { Some(answer) } else { None }
     }
+}
+
+/// A page of which only the text is kept: what it was said to be in is its language.
+fn as_told(parsed: ParsedPage) -> SearchPage {
+    let told = parsed.language.as_deref().and_then(|tag| tag.split(['-', '_']).next());
+    // Codes of languages have two or three letters; whatever else stands there says nothing.
+    let is_code = |code: &&str| {
+        (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
+    let language = told.filter(is_code).map(str::to_ascii_lowercase);
+    let page = SearchPage::from(parsed);
+    SearchPage { findings: Findings { language, ..page.findings }, ..page }
 }
 
 fn document_of(

@@ -8,6 +8,6 @@ mod stop_words;
 mod words;
 
 pub use language::Language;
-pub(crate) use reading::{Depth, PIECES, Reading, tokenizers};
+pub(crate) use reading::{Depth, DocumentReader, PIECES, tokenizers};
 pub(crate) use stem::{StemPool, Stems};
 pub(crate) use words::{Words, is_gram, lower};

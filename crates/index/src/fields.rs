@@ -15,7 +15,7 @@ use telusur_model::PageUrl;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::IndexDoc;
-use crate::analysis::{Depth, Language, PIECES, Reading, Stems, Words};
+use crate::analysis::{Depth, DocumentReader, Language, PIECES, Stems, Words};
 
 /// Words around the text that are indexed: a page that repeats itself in thousands of keywords gains
 /// nothing beyond this.
@@ -169,26 +169,23 @@ impl Fields {
     ) {
         let url_words = readable_url(&doc.url);
         let around = around_text(doc, &url_words);
-        let mut read = |text: &str, depth| Reading::of(text, language, depth, stems);
-        let title = read(&doc.title, Depth::Sparse);
-        let text_read = read(text, Depth::Sparse);
-        let around_read = read(&around, Depth::Sparse);
-        let title_whole = read(&doc.title, Depth::Whole);
+        let mut reader = DocumentReader::new(language, stems);
         // The dictionary of words as written also serves those who type: titles and descriptions
         // have nearly all words that anybody looks for, and few slips.
-        row.add_text(self.exact, &title_whole.written);
-        row.add_text(self.exact, read(&around, Depth::Whole).written);
-        row.add_text(self.exact, &text_read.written);
-        row.add_text(self.title_words, &title_whole.stems);
-        row.add_text(self.description_words, read(&doc.description, Depth::Whole).stems);
-        row.add_text(self.keyword_words, read(&doc.keywords, Depth::Whole).stems);
-        row.add_text(self.url_words, read(&url_words, Depth::Whole).written);
-        row.add_u64(self.sketch, text_read.sketch.0);
-        row.add_u64(self.words, as_u64(title.content_words + text_read.content_words));
+        let title = reader.section(&doc.title, Depth::Whole);
+        let around = reader.section(&around, Depth::Whole);
+        let text = reader.section(text, Depth::Sparse);
+        row.add_text(self.exact, reader.written());
+        row.add_text(self.title_words, reader.stems_of(&doc.title));
+        row.add_text(self.description_words, reader.stems_of(&doc.description));
+        row.add_text(self.keyword_words, reader.stems_of(&doc.keywords));
+        row.add_text(self.url_words, reader.written_of(&url_words));
+        row.add_u64(self.sketch, text.sketch.0);
+        row.add_u64(self.words, as_u64(title.content_words + text.content_words));
         row.add_u64(self.title_end, as_u64(title.end));
         // The engine leaves one position free between the values of a field.
-        row.add_u64(self.text_start, as_u64(title.end + 1 + around_read.end + 1));
-        for section in [title, around_read, text_read] {
+        row.add_u64(self.text_start, as_u64(title.end + 1 + around.end + 1));
+        for section in [title, around, text] {
             row.add_text(self.body, section.stems);
         }
     }

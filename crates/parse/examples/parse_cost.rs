@@ -4,7 +4,7 @@
 //! links, in microseconds. With a directory behind, it measures every file in it, and names the
 //! slowest. Instructions are counted by valgrind, which sees only what one run does:
 //!
-//!     valgrind --tool=callgrind parse_cost --only crawl|whole|bare DIRECTORY
+//!     valgrind --tool=callgrind parse_cost --only crawl|search|whole|bare DIRECTORY
 //!
 //! The goal is that `whole` costs at most 1.5 times what `bare` does (subtract `--only nothing`). For
 //! every page by itself:
@@ -27,7 +27,7 @@ use html5ever::interface::{Attribute, ElementFlags, NodeOrText, QuirksMode, Tree
 use html5ever::tendril::{StrTendril, TendrilSink};
 use html5ever::{ExpandedName, QualName, parse_document};
 use telusur_model::{PageUrl, RawPage};
-use telusur_parse::{ContentLimits, ParseLimits, parse, read_page};
+use telusur_parse::{ContentLimits, ParseLimits, parse, read_for_search, read_page};
 
 /// Runs of the one page; the fastest counts, since nothing but noise makes a run slower.
 const RUNS: usize = 2_000;
@@ -39,7 +39,9 @@ fn main() {
         [directory] => measure_directory(Path::new(directory)),
         ["--each", directory] => run_each(Path::new(directory)),
         ["--only", part, directory] => run_only(part, Path::new(directory)),
-        _ => eprintln!("usage: parse_cost [[--each | --only crawl|whole|bare|nothing] DIRECTORY]"),
+        _ => eprintln!(
+            "usage: parse_cost [[--each | --only crawl|search|whole|bare|nothing] DIRECTORY]"
+        ),
     }
 }
 
@@ -47,6 +49,8 @@ fn measure_typical_page() {
     let page = raw_page(typical_page().into_bytes());
     let limits = ParseLimits::default();
     let ours = fastest(|| drop(black_box(parse(&page, &limits))));
+    let search_limits = ContentLimits::for_search();
+    let search = fastest(|| drop(black_box(read_for_search(&page, &search_limits))));
     let whole = fastest(|| drop(black_box(read_page(&page, &ContentLimits::default()))));
     let text = String::from_utf8_lossy(&page.body);
     let bare = fastest(|| bare_parse(&text));
@@ -57,16 +61,18 @@ fn measure_typical_page() {
         parsed.links.len(),
         parsed.visible_text.len()
     );
-    print_costs(Costs { ours, whole, bare, bytes: page.body.len() });
+    print_costs(Costs { ours, search, whole, bare, bytes: page.body.len() });
 }
 
 fn measure_directory(directory: &Path) {
     let limits = ParseLimits::default();
     let content_limits = ContentLimits::default();
+    let search_limits = ContentLimits::for_search();
     let mut costs = Costs::default();
     let mut slowest = (Duration::ZERO, String::new());
     for (name, page) in pages(directory) {
         costs.ours += once(|| drop(black_box(parse(&page, &limits))));
+        costs.search += once(|| drop(black_box(read_for_search(&page, &search_limits))));
         let took = once(|| drop(black_box(read_page(&page, &content_limits))));
         let text = String::from_utf8_lossy(&page.body);
         costs.bare += once(|| bare_parse(&text));
@@ -85,6 +91,7 @@ fn run_only(part: &str, directory: &Path) {
         let text = String::from_utf8_lossy(&page.body);
         match part {
             "crawl" => drop(black_box(parse(&page, &ParseLimits::default()))),
+            "search" => drop(black_box(read_for_search(&page, &ContentLimits::for_search()))),
             "whole" => drop(black_box(read_page(&page, &ContentLimits::default()))),
             "bare" => bare_parse(&text),
             _ => {}
@@ -128,6 +135,7 @@ fn pages(directory: &Path) -> impl Iterator<Item = (String, RawPage)> {
 #[derive(Default)]
 struct Costs {
     ours: Duration,
+    search: Duration,
     whole: Duration,
     bare: Duration,
     bytes: usize,
@@ -136,8 +144,12 @@ struct Costs {
 fn print_costs(costs: Costs) {
     let micros = |took: Duration| took.as_secs_f64() * 1e6;
     let per_20_kb = 20_000.0 / costs.bytes as f64;
-    let parts =
-        [("parse:", costs.ours), ("read_page:", costs.whole), ("html5ever alone:", costs.bare)];
+    let parts = [
+        ("parse:", costs.ours),
+        ("read_for_search:", costs.search),
+        ("read_page:", costs.whole),
+        ("html5ever alone:", costs.bare),
+    ];
     for (name, took) in parts {
         let ratio = micros(took) / micros(costs.bare);
         let each = micros(took) * per_20_kb;

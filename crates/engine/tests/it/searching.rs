@@ -117,6 +117,41 @@ async fn imported_documents_are_found_by_their_name() {
     crate::bench::assert_verified(&store);
 }
 
+#[tokio::test]
+async fn imported_documents_are_read_in_the_language_that_they_are_said_to_be_in() {
+    let bench = web();
+    let store = bench.open();
+    let mut crawl = site_crawl();
+    crawl.seeds = telusur_model::Seeds::Links(Vec::new());
+    crawl.keep = telusur_model::Keep::Text;
+    let no = accept(&store, crawl);
+    let crawl = telusur_store::CrawlStore::crawl(&*store, no).unwrap().unwrap().crawl;
+    let mut importer = Importer::new(&*store, crawl);
+    for (id, language) in [("1", Some("id-ID")), ("2", None), ("3", Some("no such language"))] {
+        let line = ImportLine {
+            id: Some(id.into()),
+            url: None,
+            title: String::new(),
+            text: "Pembangunan jembatan".into(),
+            language: language.map(str::to_owned),
+        };
+        let url = line.address().unwrap();
+        importer.add(line, url, Timestamp(1)).unwrap();
+    }
+    importer.flush().unwrap();
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    let ids = |query: &str| {
+        let hits = search(&store, &index, query).hits;
+        hits.into_iter().filter_map(|hit| hit.id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("jembatan lang:id"), ["1"]);
+    // Another form of the word, which only its own language knows.
+    assert_eq!(ids("membangun"), ["1"]);
+    assert_eq!(ids("jembatan").len(), 3);
+}
+
 /// A site whose pages call one of them by a word that it does not use itself.
 fn linked_web() -> Bench {
     Bench::of_site(|path| match path {

@@ -1,65 +1,115 @@
-//! Stems: the part of a word that its forms share. Remembers what it worked out, because a few
-//! thousand words make up most of any text.
+//! Words that are known: their stems, that is the part that the forms of a word share, and what else
+//! reading asks of them. A few thousand words make up most of any text, so that what was worked out is
+//! remembered, under the word as it stands in the text: one look-up then answers everything.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use foldhash::fast::RandomState;
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Language;
 use super::words::{fold, lower};
 
-/// Words remembered per language: about 3 MB. Beyond that all are forgotten at once, which is
+/// Words remembered per language: about 5 MB. Beyond that all are forgotten at once, which is
 /// cheaper than to keep an order among them.
 const REMEMBERED_MAX: usize = 32_768;
 
 /// Works out stems.
 #[derive(Clone, Default)]
 pub(crate) struct Stems {
-    remembered: Vec<HashMap<Box<str>, Box<str>, RandomState>>,
-    lowered: String,
+    /// Of texts without a language, then of each language at its place.
+    vocabularies: Vec<Vocabulary>,
+    /// How many documents were read.
+    documents: u64,
+}
+
+/// The words of a language.
+#[derive(Clone, Default)]
+struct Vocabulary {
+    /// Where in `words` a word is, as it stands in a text.
+    places: HashMap<Box<str>, usize, RandomState>,
+    words: Vec<KnownWord>,
+    /// The last number: there are too many to remember them, and nothing to work out.
+    number: KnownWord,
+}
+
+/// What is known of a word.
+#[derive(Clone, Debug, Default)]
+pub(super) struct KnownWord {
+    /// Its stem, folded.
+    pub(super) stem: Box<str>,
+    /// As written, in lower case and folded; `None` if that is the stem.
+    written: Option<Box<str>>,
+    /// The same for all spellings that differ in capital letters only.
+    pub(super) hash: u64,
+    /// Whether it is a function word.
+    pub(super) is_function: bool,
+    /// Whether it says what a text is about: function words, single characters and numbers make a
+    /// text longer, not richer.
+    pub(super) is_content: bool,
+    /// The last document whose words as written hold it.
+    pub(super) listed_in: u64,
+}
+
+impl KnownWord {
+    /// Works out what there is to know of a word.
+    fn of(word: &str, language: Option<Language>) -> Self {
+        let mut written = String::new();
+        lower(word, &mut written);
+        let is_function = language.is_some_and(|language| language.stop_words().has(&written));
+        let is_number = written.bytes().all(|byte| byte.is_ascii_digit());
+        let is_content = !is_function && !is_number && written.len() > 1;
+        let hash = xxh3_64(written.as_bytes());
+        let mut stem = match language.filter(|_| !begins_with_digit(word)) {
+            Some(language) => language.stemmer().stem(&written).into_owned(),
+            None => written.clone(),
+        };
+        fold(&mut stem);
+        if stem.is_empty() {
+            stem.clone_from(&written);
+        }
+        fold(&mut written);
+        let written = (written != stem).then(|| written.into_boxed_str());
+        Self { stem: stem.into(), written, hash, is_function, is_content, listed_in: 0 }
+    }
+
+    /// The word as written, in lower case and folded.
+    pub(super) fn written(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.stem)
+    }
+
+    /// Whether the stem is the word itself.
+    pub(super) fn is_own_stem(&self) -> bool {
+        self.written.is_none()
+    }
 }
 
 impl Stems {
     /// Writes the stem of a word as written, in the language of its text. Without a language the
     /// stem is the word itself, folded.
     pub(crate) fn stem(&mut self, word: &str, language: Option<Language>, out: &mut String) {
-        let mut lowered = std::mem::take(&mut self.lowered);
-        lower(word, &mut lowered);
-        self.stem_lowered(&lowered, language, out);
-        self.lowered = lowered;
+        out.clear();
+        out.push_str(&self.vocabulary(language).know(word, language).stem);
     }
 
-    /// The same for a word that is in lower case already.
-    pub(super) fn stem_lowered(
-        &mut self,
-        word: &str,
-        language: Option<Language>,
-        out: &mut String,
-    ) {
-        out.clear();
-        let Some(language) = language.filter(|_| !word.as_bytes()[0].is_ascii_digit()) else {
-            out.push_str(word);
-            fold(out);
-            return;
-        };
-        if self.remembered.len() <= language.index() {
-            self.remembered.resize_with(language.index() + 1, HashMap::default);
+    /// The number of a new document, greater than those before.
+    pub(super) fn next_document(&mut self) -> u64 {
+        self.documents += 1;
+        self.documents
+    }
+
+    /// What is known of a word.
+    pub(super) fn know(&mut self, word: &str, language: Option<Language>) -> &mut KnownWord {
+        self.vocabulary(language).know(word, language)
+    }
+
+    fn vocabulary(&mut self, language: Option<Language>) -> &mut Vocabulary {
+        let place = language.map_or(0, |language| language.index() + 1);
+        if self.vocabularies.len() <= place {
+            self.vocabularies.resize_with(place + 1, Vocabulary::default);
         }
-        let remembered = &mut self.remembered[language.index()];
-        if let Some(stem) = remembered.get(word) {
-            out.push_str(stem);
-            return;
-        }
-        out.push_str(&language.stemmer().stem(word));
-        fold(out);
-        if out.is_empty() {
-            out.push_str(word);
-        }
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.clear();
-        }
-        remembered.insert(word.into(), out.as_str().into());
+        &mut self.vocabularies[place]
     }
 
     /// Writes the word in lower case and folded, without looking for a stem.
@@ -67,6 +117,31 @@ impl Stems {
         lower(word, out);
         fold(out);
     }
+}
+
+impl Vocabulary {
+    fn know(&mut self, word: &str, language: Option<Language>) -> &mut KnownWord {
+        if let Some(place) = self.places.get(word) {
+            return &mut self.words[*place];
+        }
+        let known = KnownWord::of(word, language);
+        if begins_with_digit(word) {
+            self.number = known;
+            return &mut self.number;
+        }
+        if self.words.len() >= REMEMBERED_MAX {
+            self.places.clear();
+            self.words.clear();
+        }
+        let place = self.words.len();
+        self.places.insert(word.into(), place);
+        self.words.push(known);
+        &mut self.words[place]
+    }
+}
+
+fn begins_with_digit(word: &str) -> bool {
+    word.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
 /// Lends out memories of stems to searches, so that a search need not begin with an empty one.

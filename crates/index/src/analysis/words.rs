@@ -90,15 +90,23 @@ impl Iterator for Words<'_> {
     fn next(&mut self) -> Option<Word> {
         loop {
             let from = self.at;
-            let first = self.text[from..].chars().next()?;
-            if !is_word_char(first) {
-                self.at += first.len_utf8();
-                continue;
-            }
-            if is_gram(first) {
-                let (to, next) = self.gram(from);
-                self.at = next;
-                return Some(self.word(from, to));
+            let byte = *self.text.as_bytes().get(from)?;
+            if byte.is_ascii() {
+                if !byte.is_ascii_alphanumeric() {
+                    self.at += 1;
+                    continue;
+                }
+            } else {
+                let first = self.text[from..].chars().next()?;
+                if !is_word_char(first) {
+                    self.at += first.len_utf8();
+                    continue;
+                }
+                if is_gram(first) {
+                    let (to, next) = self.gram(from);
+                    self.at = next;
+                    return Some(self.word(from, to));
+                }
             }
             let to = self.with_signs(from, self.run_end(from));
             self.at = to;

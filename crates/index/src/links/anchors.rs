@@ -17,7 +17,7 @@ use tantivy::{Index, IndexWriter, ReloadPolicy, Searcher, TantivyDocument};
 
 use super::log::LogEnd;
 use crate::IndexError;
-use crate::analysis::{Depth, Language, PIECES, Reading, Stems, tokenizers};
+use crate::analysis::{DocumentReader, Language, PIECES, Stems, tokenizers};
 
 /// Different words that a page is called by; beyond that they repeat each other.
 const NAMES_MAX: usize = 20;
@@ -175,9 +175,9 @@ impl AnchorsWriter {
         let mut row = TantivyDocument::new();
         row.add_u64(self.page, page);
         for name in &names.0 {
-            let reading = Reading::of(&name.text, name.language, Depth::Whole, &mut self.stems);
+            let words = DocumentReader::new(name.language, &mut self.stems).stems_of(&name.text);
             for _ in 0..(name.times.ilog2() + 1).min(TIMES_COUNTED_MAX) {
-                row.add_text(self.words, &reading.stems);
+                row.add_text(self.words, &words);
             }
         }
         self.rows += 1;

@@ -15,16 +15,19 @@ pub(super) struct Forest {
     /// The root of each tree.
     pub roots: &'static [u16],
     pub nodes: &'static [Node],
-    /// Where to stop early, since what is hopeless is not worth asking all trees about.
+    /// Where to stop early, since what is hopeless or certain is not worth asking all trees about.
     pub stops: &'static [Stop],
     /// The probability of what is hopeless, on average.
     pub hopeless: f32,
+    /// The same of what is certain.
+    pub certain: f32,
 }
 
-/// A place to stop: after so many trees, if the votes are below this.
+/// A place to stop: after so many trees, if the votes are below the first or above the second bound.
 pub(super) struct Stop {
     pub trees: usize,
     pub votes_min: f32,
+    pub votes_max: f32,
 }
 
 impl Forest {
@@ -37,6 +40,9 @@ impl Forest {
             asked = stop.trees;
             if votes < stop.votes_min {
                 return self.hopeless;
+            }
+            if votes > stop.votes_max {
+                return self.certain;
             }
         }
         votes += self.votes(asked, self.roots.len(), row);
@@ -77,6 +83,7 @@ mod tests {
         ],
         stops: &[],
         hopeless: 0.01,
+        certain: 0.99,
     };
 
     #[track_caller]
@@ -99,9 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hopeless_is_not_asked_about() {
-        let hasty = Forest { stops: &[Stop { trees: 1, votes_min: -1.0 }], ..FOREST };
+    fn what_is_hopeless_or_certain_is_not_asked_about() {
+        const STOPS: &[Stop] = &[Stop { trees: 1, votes_min: -1.0, votes_max: 1.5 }];
+        let hasty = Forest { stops: STOPS, ..FOREST };
         check(&hasty, [0.0, 0.1], 0.01);
-        check(&hasty, [9.0, 9.0], logistic(3.0));
+        check(&hasty, [9.0, 9.0], 0.99);
+        const PATIENT: &[Stop] = &[Stop { trees: 1, votes_min: -3.0, votes_max: 2.5 }];
+        let patient = Forest { stops: PATIENT, ..FOREST };
+        check(&patient, [0.0, 0.1], logistic(-1.0));
+        check(&patient, [9.0, 9.0], logistic(3.0));
     }
 }
