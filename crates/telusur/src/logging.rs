@@ -10,6 +10,10 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::message::{Code, Message, shown};
 use crate::settings::{Environment, Key, Origin, Settings};
 
+/// Who is not heard unless `RUST_LOG` asks for it: html5ever has a line for each mistake of a page, and a
+/// page can be made of nothing else.
+const SILENT: &str = "html5ever=off";
+
 /// Starts the log as the settings say. `RUST_LOG` is honoured unless a flag chose the level.
 pub fn start(settings: &Settings, environment: &Environment) -> Result<(), Message> {
     let is_chosen = matches!(settings.row(Key::LogLevel).origin, Origin::Flag { .. });
@@ -18,7 +22,7 @@ pub fn start(settings: &Settings, environment: &Environment) -> Result<(), Messa
         .text("RUST_LOG")
         .filter(|_| !is_chosen)
         .and_then(|text| EnvFilter::try_new(text).ok())
-        .unwrap_or_else(|| EnvFilter::new(level));
+        .unwrap_or_else(|| EnvFilter::new(format!("{level},{SILENT}")));
     let is_json = settings.word(Key::LogFormat) == "json";
     match settings.path(Key::LogFile) {
         None => install(filter, is_json, io::stderr),

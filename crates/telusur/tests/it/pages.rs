@@ -97,6 +97,13 @@ fn no_output_does_what_a_page_says() {
 }
 
 #[test]
+fn mistakes_of_a_page_are_not_logged() {
+    let body = "<table>x".repeat(1_000);
+    let seen = Place::new().run_with(&["inspect", "page", "-"], &[], &body);
+    assert_eq!((seen.code, seen.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn what_failed_is_asked_again() {
     let nonsense = "no such protocol\r\n\r\n".to_owned();
     let site = Site::new(&[html(r#"<a href="/next">next</a>"#), nonsense, html(PAGE)]);
