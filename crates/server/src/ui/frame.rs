@@ -54,7 +54,7 @@ impl<S: Sync> FromRequestParts<S> for Reader {
 }
 
 impl Reader {
-    fn of(uri: &http::Uri, headers: &HeaderMap) -> Self {
+    pub(super) fn of(uri: &http::Uri, headers: &HeaderMap) -> Self {
         let accepted = headers.get("accept-language").and_then(|value| value.to_str().ok());
         let lang = asked_lang(uri)
             .or_else(|| Lang::from_code(cookie(headers, LANG_COOKIE)?))

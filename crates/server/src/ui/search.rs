@@ -214,6 +214,10 @@ pub(crate) async fn results(
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
     let found = service.search(asked.body()).await?;
+    render(&page_of(found, &asked, &reader))
+}
+
+fn page_of(found: SearchView, asked: &Asked, reader: &Reader) -> ResultsPage {
     let (words, lang) = (reader.words(), reader.lang);
     let title = if asked.q.is_empty() { words.nav_search } else { asked.q.as_str() };
     let shown = u32::try_from(found.hits.len()).unwrap_or(0);
@@ -224,7 +228,7 @@ pub(crate) async fn results(
     let range = [("first", ends[0].as_str()), ("last", ends[1].as_str())];
     let why = if asked.why.is_empty() { "1" } else { "" };
     let toggled = Asked { why: why.to_owned(), ..asked.clone() };
-    render(&ResultsPage {
+    ResultsPage {
         frame: reader.frame("search", title),
         query: asked.q.clone(),
         summary: fill(
@@ -236,20 +240,20 @@ pub(crate) async fn results(
             text,
         }),
         ignored: found.ignored.clone(),
-        filters: filters(&asked, words),
+        filters: filters(asked, words),
         first: found.offset + 1,
         range: fill(words.found_page, &range),
         previous: (found.offset > 0).then(|| step(found.offset.saturating_sub(HITS))),
         next: (has_more && last + HITS <= HITS_MAX).then(|| step(last)),
-        sorts: sorts(&asked, words),
-        facets: facets(&asked, &found, &reader),
+        sorts: sorts(asked, words),
+        facets: facets(asked, &found, reader),
         explain: Way {
             address: toggled.address(),
             text: if why.is_empty() { words.why_hide } else { words.why_here }.to_owned(),
         },
         json: address("/api/v1/search", &[("q", &asked.q)]),
-        hits: found.hits.into_iter().map(|hit| hit_of(hit, &asked, &reader)).collect(),
-    })
+        hits: found.hits.into_iter().map(|hit| hit_of(hit, asked, reader)).collect(),
+    }
 }
 
 fn hit_of(hit: HitView, asked: &Asked, reader: &Reader) -> Hit {
@@ -351,7 +355,84 @@ fn facets(asked: &Asked, found: &SearchView, reader: &Reader) -> Vec<Facet> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use http::HeaderMap;
+    use proptest::prelude::*;
+    use telusur_index::{escape_html, inert};
+    use telusur_model::PageUrl;
+
     use super::*;
+
+    /// The page about one hit that says the same everywhere, as the index lets it say it.
+    fn page_saying(said: &str, url: &PageUrl) -> String {
+        let title = inert(said, 200);
+        let mut snippet = String::new();
+        escape_html(&title, &mut snippet);
+        let hit = HitView {
+            url: url.to_string(),
+            snippet,
+            snippet_text: title.clone(),
+            site: Some("a.test".to_owned()),
+            lang: Some(said.to_owned()),
+            kind: "html".to_owned(),
+            fetched_at: "2026-01-31T00:00:00Z".to_owned(),
+            published_at: None,
+            score: 1.0,
+            crawl: "crawl_1".to_owned(),
+            more_from_site: 0,
+            similar: 0,
+            why: vec![title.clone()],
+            title,
+        };
+        let found = SearchView {
+            query: String::new(),
+            took_ms: 0,
+            estimated_total: 1,
+            offset: 0,
+            limit: HITS,
+            hits: vec![hit],
+            facets: BTreeMap::new(),
+            ignored: Vec::new(),
+            did_you_mean: None,
+        };
+        let reader = Reader::of(&http::Uri::from_static("/search"), &HeaderMap::new());
+        page_of(found, &Asked::default(), &reader).render().unwrap()
+    }
+
+    /// Letters, and whatever could mean more than itself to a browser or to an eye.
+    fn anything() -> impl Strategy<Value = String> {
+        let piece = prop_oneof![
+            any::<String>(),
+            "[a-z ]{1,8}",
+            Just("<script>alert(1)</script>".to_owned()),
+            Just("\" onmouseover='x' a=".to_owned()),
+            Just("\u{202e}\u{2066}\u{200f}".to_owned()),
+            Just("\u{1b}[2J\u{9b}\0\r\n".to_owned()),
+            Just("&lt;b&gt;</a></title>".to_owned()),
+        ];
+        proptest::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_page_says_it_is_only_text(said in anything(), path in anything()) {
+            let Ok(url) = PageUrl::parse(&format!("http://a.test/{path}")) else { return Ok(()) };
+            let tags = |html: &str| -> Vec<String> {
+                html.split('<').skip(1).map(|tag| tag.split([' ', '>']).next().unwrap_or("").to_owned()).collect()
+            };
+            let page = page_saying(&said, &url);
+            let plain = page_saying("x", &PageUrl::parse("http://a.test/").unwrap());
+            prop_assert_eq!(tags(&page), tags(&plain));
+            let quotes = |html: &str| html.matches('"').count();
+            let is_code = !said.is_empty() && said.bytes().all(|it| it.is_ascii_lowercase());
+            // A language that is none is left out, twice.
+            let lang = if is_code || said.is_empty() { 0 } else { 4 };
+            prop_assert_eq!(quotes(&page) + lang, quotes(&plain));
+            let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            prop_assert!(!page.contains(|c: char| turns(c) || (c.is_control() && c != '\n')));
+        }
+    }
 
     #[test]
     fn a_filter_starts_again_at_the_first_hit() {
