@@ -156,7 +156,9 @@ async fn failures_are_asked_again_later_and_are_no_misses() {
     let walk = WalkRules { attempts: 3, cooldown_ms: 24 * 3600 * 1000, ..range(1, 5) };
     let (store, record) = bench.crawl(one_by_one(vec![walk])).await;
     assert_eq!(record.stats.ids, IdCounts { content: 2, missing: 1, holes: 2, waiting: 0 });
-    let targets: Vec<u64> = bench.asked().iter().map(|url| id_of(&url[9..])).collect();
+    let mut targets: Vec<u64> = bench.asked().iter().map(|url| id_of(&url[9..])).collect();
+    // Which of the two failures was written down first decides which is asked first.
+    targets[5..].chunks_mut(2).for_each(<[u64]>::sort_unstable);
     assert_eq!(targets, [1, 2, 3, 4, 5, 2, 3, 2, 3], "the first pass is not held up");
     assert_eq!(coverage(&store).1[1], "2-3 hole (http_error)");
     assert_eq!(record.stats.errors(), 2);
