@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
@@ -31,9 +30,6 @@ use crate::shelf::Shelf;
 const EVENTS_MAX: usize = 4096;
 /// Work waiting for the writer.
 const COMMITS_MAX: usize = 2 * PIPELINE_VISITS_MAX;
-
-/// How often an engine that vanishes looks whether all of it is gone.
-const VANISHING_LOOK: Duration = Duration::from_millis(1);
 
 /// What an engine is made of.
 pub struct EngineParts {
@@ -206,7 +202,6 @@ impl Engine {
     pub async fn vanish(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
-        let senders = self.events.downgrade();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
         // The threads hold the store open; the directory is free when they have seen the silence.
@@ -215,10 +210,6 @@ impl Engine {
             commit.map(JoinHandle::join)
         })
         .await;
-        // Visits under way hold it open, too, until they find nobody to tell.
-        while senders.strong_count() > 0 {
-            tokio::time::sleep(VANISHING_LOOK).await;
-        }
     }
 
     /// Why the crawl task ended: the writer's error explains more than the silence it left.

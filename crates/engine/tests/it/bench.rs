@@ -11,7 +11,7 @@ use telusur_model::{
     Progress, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 use telusur_parse_pool::{InProcess, Parser};
-use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, UrlRecord};
+use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, StoreError, UrlRecord};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::TokioClock;
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWeb, FakeWebFetcher, FakeWebSpec, Website};
@@ -54,6 +54,16 @@ impl Bench {
 
     pub(crate) fn open(&self) -> Arc<EmbeddedStore> {
         Arc::new(EmbeddedStore::open(self.dir.path()).unwrap())
+    }
+
+    /// Opens the directory of an engine that vanished, once its visits under way have let go of it.
+    pub(crate) async fn open_again(&self) -> Arc<EmbeddedStore> {
+        loop {
+            match EmbeddedStore::open(self.dir.path()) {
+                Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
+                opened => return Arc::new(opened.unwrap()),
+            }
+        }
     }
 
     pub(crate) fn engine(&self, store: &Arc<EmbeddedStore>) -> Engine {

@@ -97,7 +97,7 @@ async fn a_crawl_whose_engine_vanished_goes_on_where_it_was() {
         until(&engine, no, |progress| progress.stats.pages > 50).await;
         engine.vanish().await;
     }
-    let store = bench.open();
+    let store = bench.open_again().await;
     assert_verified(&store);
     let engine = bench.engine(&store);
     engine.handle().run(no).await.unwrap();
