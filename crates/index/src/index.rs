@@ -338,11 +338,17 @@ impl SearchIndex {
 
     /// Shows the last commit to searches.
     pub(crate) fn reload(&self, writer: &mut Writer) -> Result<(), IndexError> {
+        self.show(writer.upto)?;
+        writer.fresh.clear();
+        Ok(())
+    }
+
+    /// Shows a commit up to this place of the store, or a later one, to searches.
+    pub(crate) fn show(&self, upto: u64) -> Result<(), IndexError> {
         self.reader.reload()?;
         let view = View::of(&self.reader.searcher(), &self.fields, Some(&self.view()))?;
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
-        writer.fresh.clear();
-        self.applied_upto.store(writer.upto, Ordering::Release);
+        self.applied_upto.store(upto, Ordering::Release);
         Ok(())
     }
 

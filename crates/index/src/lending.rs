@@ -5,7 +5,6 @@
 //! list of segments of its own time in the place of what others have written since.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tantivy::merge_policy::NoMergePolicy;
@@ -14,7 +13,6 @@ use crate::IndexError;
 use crate::checkpoint::Checkpoint;
 use crate::index::{RANKS_FILE, SearchIndex, Writer, open_engine};
 use crate::links::Digest;
-use crate::view::View;
 
 /// Where the writer is, unless another process writes. The lock protects the order of changes: a
 /// batch, its links and its checkpoint go in together.
@@ -80,11 +78,7 @@ impl SearchIndex {
         }
         // In this order: never more is promised than can be found.
         let Checkpoint { upto, .. } = Checkpoint::of(self.reader.searcher().index())?;
-        self.reader.reload()?;
-        let view = View::of(&self.reader.searcher(), &self.fields, Some(&self.view()))?;
-        *self.view.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(view);
-        self.applied_upto.store(upto, Ordering::Release);
-        Ok(())
+        self.show(upto)
     }
 
     /// Shows searches what another process has worked out of the links.

@@ -190,6 +190,18 @@ impl ByteSet {
         Self(set)
     }
 
+    /// These, and all control characters of ASCII.
+    pub(crate) const fn with_controls(mut self) -> Self {
+        let mut byte = 0;
+        while byte < 0x80u8 {
+            if byte.is_ascii_control() {
+                self.0[byte as usize] = true;
+            }
+            byte += 1;
+        }
+        self
+    }
+
     /// The first place in a text where one of them stands.
     pub(crate) fn find(&self, text: &str) -> Option<usize> {
         text.bytes().position(|byte| self.0[usize::from(byte)])

@@ -53,10 +53,20 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
 /// Opens the store of a directory. Whoever has it and answers at no socket, such as a command that
 /// looks at something, has it for a moment, which is waited for.
 fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
+    let is_had = |error: &StoreError| matches!(error, StoreError::Locked { .. }) && !is_served(dir);
+    when_free(MOMENT_MAX, is_had, || EmbeddedStore::open(dir))
+}
+
+/// Opens something, again and again while somebody else has it, for so long at most.
+fn when_free<T, E>(
+    wait_max: Duration,
+    is_had: impl Fn(&E) -> bool,
+    open: impl Fn() -> Result<T, E>,
+) -> Result<T, E> {
     let since = Instant::now();
     loop {
-        match EmbeddedStore::open(dir) {
-            Err(StoreError::Locked { .. }) if since.elapsed() < MOMENT_MAX && !is_served(dir) => {}
+        match open() {
+            Err(error) if since.elapsed() < wait_max && is_had(&error) => {}
             opened => return opened,
         }
         std::thread::sleep(LOOK_EVERY);
@@ -73,7 +83,7 @@ pub fn is_served(dir: &Path) -> bool {
 /// damaged or of another version is begun anew, and filled from the store by whoever uses it.
 pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
     let path = DataDir::index(dir);
-    let opened = match open_when_free(&path) {
+    let opened = match open_lent_index(&path) {
         Err(error) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
             SearchIndex::create_anew(&path, IndexLimits::default())
@@ -85,15 +95,9 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
 
 /// Opens an index that an indexer may still have in hand. The directory is ours, so that it was lent by
 /// an owner that is gone, and is given back as soon as the indexer has seen that.
-fn open_when_free(path: &Path) -> Result<SearchIndex, IndexError> {
-    let since = Instant::now();
-    loop {
-        match SearchIndex::open(path, IndexLimits::default()) {
-            Err(IndexError::Locked) if since.elapsed() < GIVEN_BACK_WAIT_MAX => {}
-            opened => return opened,
-        }
-        std::thread::sleep(LOOK_EVERY);
-    }
+fn open_lent_index(path: &Path) -> Result<SearchIndex, IndexError> {
+    let is_had = |error: &IndexError| matches!(error, IndexError::Locked);
+    when_free(GIVEN_BACK_WAIT_MAX, is_had, || SearchIndex::open(path, IndexLimits::default()))
 }
 
 /// What went wrong with the search index, for people.
@@ -250,7 +254,7 @@ fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
     if !path.is_dir() {
         return None;
     }
-    match open_when_free(&path) {
+    match open_lent_index(&path) {
         Ok(index) => Some(Arc::new(index)),
         Err(error) => {
             tracing::warn!(%error, "the search index is built anew when it is next used");

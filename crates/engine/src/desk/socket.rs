@@ -12,7 +12,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, mpsc};
 
 use super::{Answer, Ask, Desk};
-use crate::loan::Borrower;
+use crate::loan::{Borrower, line_of};
 
 /// Longest question.
 const ASK_BYTES_MAX: u64 = 1 << 20;
@@ -57,9 +57,7 @@ pub fn is_served(path: &Path) -> bool {
 /// it returns false. Gives the last line.
 pub fn ask(path: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> io::Result<Answer> {
     let mut stream = through_short_path(path, UnixStream::connect)?;
-    let mut line = serde_json::to_vec(ask)?;
-    line.push(b'\n');
-    stream.write_all(&line)?;
+    stream.write_all(&line_of(ask)?)?;
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?)? {
             last @ (Answer::End | Answer::Error { .. }) => return Ok(last),
@@ -110,8 +108,7 @@ async fn talk(mut stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> 
     });
     let mut writer = tokio::io::BufWriter::new(&mut stream);
     while let Some(answer) = answers.recv().await {
-        let mut line = serde_json::to_vec(&answer)?;
-        line.push(b'\n');
+        let line = line_of(&answer)?;
         writer.write_all(&line).await?;
         if answers.is_empty() {
             writer.flush().await?;

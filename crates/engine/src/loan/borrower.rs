@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use telusur_index::SearchIndex;
@@ -73,7 +73,7 @@ struct StopState {
 impl StopFollowing {
     /// Stops it.
     pub fn stop(&self) {
-        let mut stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stop = self.state();
         stop.0 = true;
         if let Some(caller) = &stop.1 {
             caller.call(Call::Leave);
@@ -83,19 +83,23 @@ impl StopFollowing {
 
     /// Whether it is stopped.
     pub fn is_stopped(&self) -> bool {
-        self.0.stop.lock().unwrap_or_else(PoisonError::into_inner).0
+        self.state().0
     }
 
     /// Waits so long, or until it is stopped. True if it is.
     pub fn wait(&self, pause: Duration) -> bool {
-        let stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let stop = self.state();
         let waited = self.0.changed.wait_timeout_while(stop, pause, |stop| !stop.0);
         waited.unwrap_or_else(PoisonError::into_inner).0.0
     }
 
+    fn state(&self) -> MutexGuard<'_, (bool, Option<Caller>)> {
+        self.0.stop.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Calls this one when it is stopped.
     fn attach(&self, caller: Option<Caller>) {
-        let mut stop = self.0.stop.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stop = self.state();
         if let Some(caller) = caller.as_ref().filter(|_| stop.0) {
             caller.call(Call::Leave);
         }

@@ -120,7 +120,8 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-fn line_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
+/// A message as a line.
+pub(crate) fn line_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     Ok(line)

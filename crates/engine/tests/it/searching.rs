@@ -86,16 +86,21 @@ async fn a_removed_crawl_is_found_no_more() {
     assert!(search(&store, &index, "leaves").hits.is_empty());
 }
 
+/// What imports into a crawl of its own.
+fn importer(store: &EmbeddedStore) -> Importer<'_> {
+    let mut crawl = site_crawl();
+    crawl.seeds = telusur_model::Seeds::Links(Vec::new());
+    crawl.keep = telusur_model::Keep::Text;
+    let no = accept(store, crawl);
+    let crawl = telusur_store::CrawlStore::crawl(store, no).unwrap().unwrap().crawl;
+    Importer::new(store, crawl)
+}
+
 #[tokio::test]
 async fn imported_documents_are_found_by_their_name() {
     let bench = web();
     let store = bench.open();
-    let mut crawl = site_crawl();
-    crawl.seeds = telusur_model::Seeds::Links(Vec::new());
-    crawl.keep = telusur_model::Keep::Text;
-    let no = accept(&store, crawl);
-    let crawl = telusur_store::CrawlStore::crawl(&*store, no).unwrap().unwrap().crawl;
-    let mut importer = Importer::new(&*store, crawl);
+    let mut importer = importer(&store);
     for text in ["An old text about rivers.", "A new text about mountains."] {
         let line = ImportLine {
             id: Some("doc/1".into()),
@@ -121,12 +126,7 @@ async fn imported_documents_are_found_by_their_name() {
 async fn imported_documents_are_read_in_the_language_that_they_are_said_to_be_in() {
     let bench = web();
     let store = bench.open();
-    let mut crawl = site_crawl();
-    crawl.seeds = telusur_model::Seeds::Links(Vec::new());
-    crawl.keep = telusur_model::Keep::Text;
-    let no = accept(&store, crawl);
-    let crawl = telusur_store::CrawlStore::crawl(&*store, no).unwrap().unwrap().crawl;
-    let mut importer = Importer::new(&*store, crawl);
+    let mut importer = importer(&store);
     for (id, language) in [("1", Some("id-ID")), ("2", None), ("3", Some("no such language"))] {
         let line = ImportLine {
             id: Some(id.into()),

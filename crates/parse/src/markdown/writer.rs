@@ -509,10 +509,7 @@ fn is_name_with_underscores(word: &str) -> bool {
 
 /// An address; brackets and spaces would end it.
 fn push_address(mut url: &str, out: &mut String) {
-    static SPECIAL: ByteSet = ByteSet::new(
-        b"()<> \x00\x01\x02\x03\x04\x05\x06\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x11\x12\x13\x14\x15\x16\
-          \x17\x18\x19\x1a\x1b\x1c\x1d\x1e\x1f\x7f",
-    );
+    static SPECIAL: ByteSet = ByteSet::new(b"()<> ").with_controls();
     while let Some(at) = SPECIAL.find(url) {
         out.push_str(&url[..at]);
         out.push_str(match url.as_bytes()[at] {

@@ -259,7 +259,7 @@ impl Service {
     }
 }
 
-/// What broke is on standard error, where panics are written.
 fn failed_in_the_middle() -> Problem {
+    tracing::error!("a request failed in the middle");
     Problem::new(Code::Internal, "the request failed in the middle")
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 use telusur_engine::SystemClock;
 use telusur_engine::desk::{Answer, Ask, Desk};
-use telusur_model::{Crawl, CrawlState, FinishReason};
+use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 use telusur_store_embedded::DataDir;
 
@@ -98,10 +98,7 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     if backend::is_served(dir) {
         return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
     }
-    let open = open_existing(dir)?;
-    let record = Desk::of_store(open.store.clone())
-        .find(&arguments.crawl)
-        .map_err(|error| backend::request_message(&error))?;
+    let (open, record) = open_crawl(dir, &arguments.crawl)?;
     let mut crawl = record.crawl.clone();
     let request = CrawlRequest::new(&settings, Vec::new(), None);
     for given in arguments.given() {
@@ -133,29 +130,24 @@ pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outc
         }
         true
     })?;
-    if retried == 0 {
-        return say_retried(session, id, retried, output);
-    }
     let dir = backend::data_dir(&settings);
-    if DataDir::owner(dir).is_some() {
-        let is_over = matches!(record(session, id)?.state, CrawlState::Finished { .. });
-        if is_over {
+    let is_elsewhere = backend::is_served(dir);
+    if retried == 0 || is_elsewhere {
+        let record = record(session, id)?;
+        let is_over = matches!(record.state, CrawlState::Finished { .. });
+        if retried > 0 && is_over {
             session.ask(&Ask::Resume { crawl: id.to_owned() }, &mut |_| true)?;
         }
-        return say_retried(session, id, retried, output);
+        return say_retried(session, record.crawl.no, retried, output);
     }
-    let open = open_existing(dir)?;
-    let record = Desk::of_store(open.store.clone())
-        .find(id)
-        .map_err(|error| backend::request_message(&error))?;
+    let (open, record) = open_crawl(dir, id)?;
     check_can_resume(&record)?;
     session.talk.note(&format!("{} asks again for {}", record.crawl.no, failures(retried)));
     let job = RunJob { crawl: record.crawl.no, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
 }
 
-fn say_retried(session: &Session, id: &str, retried: u64, output: &mut dyn Write) -> Outcome {
-    let crawl = record(session, id)?.crawl.no;
+fn say_retried(session: &Session, crawl: CrawlNo, retried: u64, output: &mut dyn Write) -> Outcome {
     if session.global.json {
         write_json_line(output, &json!({ "crawl": crawl.to_string(), "retried": retried }))?;
     } else if retried == 0 {
@@ -176,10 +168,7 @@ fn failures(count: u64) -> String {
 /// Crawls the same again and asks only for what changed since.
 pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
-    let open = open_existing(backend::data_dir(&settings))?;
-    let record = Desk::of_store(open.store.clone())
-        .find(id)
-        .map_err(|error| backend::request_message(&error))?;
+    let (open, record) = open_crawl(backend::data_dir(&settings), id)?;
     if record.stats.pages == 0 {
         let what = format!("{} has no pages that could have changed", record.crawl.no);
         return Err(Message::new(Code::WrongState, what)
@@ -198,6 +187,14 @@ pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Ou
     session.talk.note(&format!("{again} looks at the pages of {base} again"));
     let job = RunJob { crawl: again, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
+}
+
+/// Opens a directory for one of its crawls.
+fn open_crawl(dir: &Path, id: &str) -> Result<(OpenStore, CrawlRecord), Message> {
+    let open = open_existing(dir)?;
+    let record = Desk::of_store(open.store.clone()).find(id);
+    let record = record.map_err(|error| backend::request_message(&error))?;
+    Ok((open, record))
 }
 
 fn open_existing(dir: &Path) -> Result<OpenStore, Message> {
