@@ -14,6 +14,7 @@ mod torture;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use search_load::SearchLoad;
 use telusur_testkit::Along;
 
 const USAGE: &str = "usage:
@@ -21,9 +22,10 @@ const USAGE: &str = "usage:
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
-  cargo xtask search-load DOCUMENTS CLIENTS TEXTS.jsonl...
+  cargo xtask search-load [in DIRECTORY] DOCUMENTS CLIENTS TEXTS.jsonl...
                                        let clients search a service with so many documents, made of
-                                       the sentences of the texts: how long they wait
+                                       the sentences of the texts: how long they wait (the index
+                                       stays in DIRECTORY, and is used again)
   cargo xtask serve-load [SECONDS]     search, watch, stall and flood the service: it stays quick and small
                                        (0 SECONDS: only the flood)";
 
@@ -66,14 +68,19 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["serve-load", numbers @ ..] if numbers.len() <= 1 => {
             serve_load::serve_load(number(numbers, 0, 15)?)?;
         }
-        ["search-load", documents, clients, texts @ ..] if !texts.is_empty() => {
-            let clients = usize::try_from(number(&[clients], 0, 8)?).context("too many clients")?;
-            let documents = number(&[documents], 0, 0)?;
-            search_load::SearchLoad { documents, clients, texts }.run()?;
+        ["search-load", "in", directory, words @ ..] if words.len() > 2 => {
+            search_load(words, Some(directory))?;
         }
+        ["search-load", words @ ..] if words.len() > 2 => search_load(words, None)?,
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn search_load(words: &[&str], keep_in: Option<&str>) -> anyhow::Result<()> {
+    let clients = usize::try_from(number(words, 1, 8)?).context("too many clients")?;
+    let documents = number(words, 0, 0)?;
+    SearchLoad { documents, clients, texts: &words[2..], keep_in }.run()
 }
 
 fn number(words: &[&str], index: usize, default: u64) -> anyhow::Result<u64> {

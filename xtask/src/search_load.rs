@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ pub(crate) struct SearchLoad<'a> {
     pub(crate) clients: usize,
     /// Files of JSON Lines, of which the `text` is cut into sentences to make documents of.
     pub(crate) texts: &'a [&'a str],
+    /// Where the index stays for the next time. If there is one already, it is searched as it is.
+    pub(crate) keep_in: Option<&'a str>,
 }
 
 impl SearchLoad<'_> {
@@ -37,27 +39,15 @@ impl SearchLoad<'_> {
         let program = release_program()?;
         let scratch = Scratch::new("search-load")?;
         let sentences = self.sentences()?;
-        let documents = scratch.path().join("documents.jsonl");
-        let text_bytes = self.write_documents(&documents, &sentences)?;
-        let data = scratch.path().join("data");
-        let start = Instant::now();
-        telusur(&program, &data, &["import", path_text(&documents)?, "--name", "load"])?;
-        println!(
-            "{} documents, {} MB of text, imported in {:.0} s",
-            self.documents,
-            text_bytes >> 20,
-            start.elapsed().as_secs_f64()
-        );
-        let index = telusur(&program, &data, &["--json", "index", "status"])?;
-        let index: Value = serde_json::from_slice(&index).context("read the size of the index")?;
-        let size = |name: &str| index[name].as_u64().unwrap_or(0);
-        let (all, stored) = (size("bytes"), size("stored_bytes"));
-        println!(
-            "index {} MB, of which stored texts {} MB: {:.0} % of the text without them",
-            all >> 20,
-            stored >> 20,
-            (all - stored) as f64 * 100.0 / text_bytes as f64
-        );
+        let data = match self.keep_in {
+            Some(directory) => PathBuf::from(directory),
+            None => scratch.path().join("data"),
+        };
+        if !data.exists() {
+            let documents = scratch.path().join("documents.jsonl");
+            let text_bytes = self.write_documents(&documents, &sentences)?;
+            import(&program, &data, &documents, text_bytes)?;
+        }
         let service = Service::start(&program, &data, &[])?;
         let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
         let mut took = runtime.block_on(self.search(&service, &sentences))?;
@@ -75,9 +65,11 @@ impl SearchLoad<'_> {
         scratch.delete()
     }
 
-    fn sentences(&self) -> anyhow::Result<Vec<String>> {
-        let mut sentences = Vec::new();
+    /// The sentences of each file: those of a document come from one, so that it is in one language.
+    fn sentences(&self) -> anyhow::Result<Vec<Vec<String>>> {
+        let mut all = Vec::new();
         for file in self.texts {
+            let mut sentences = Vec::new();
             let file = File::open(file).with_context(|| format!("open {file}"))?;
             for line in BufReader::new(file).lines() {
                 let line: Value = serde_json::from_str(&line?).context("read a text")?;
@@ -85,20 +77,22 @@ impl SearchLoad<'_> {
                 let of_use = text.split_inclusive(". ").filter(|sentence| sentence.len() > 20);
                 sentences.extend(of_use.map(str::to_owned));
             }
+            ensure!(!sentences.is_empty(), "there is no sentence in one of the texts");
+            all.push(sentences);
         }
-        ensure!(!sentences.is_empty(), "there is no sentence in the texts");
-        Ok(sentences)
+        Ok(all)
     }
 
     /// Writes the documents and gives the bytes of their texts.
-    fn write_documents(&self, path: &Path, sentences: &[String]) -> anyhow::Result<u64> {
+    fn write_documents(&self, path: &Path, sentences: &[Vec<String>]) -> anyhow::Result<u64> {
         let mut file = BufWriter::new(File::create(path).context("write the documents")?);
         let mut dice = Dice::new(7);
         let mut bytes = 0;
         for number in 0..self.documents {
             let mut text = String::new();
+            let sentences = pick(sentences, &mut dice);
             for _ in 0..SENTENCES / 2 + dice.below(SENTENCES) {
-                text.push_str(pick(sentences, &mut dice));
+                text.push_str(pick::<String>(sentences, &mut dice));
             }
             let title: String = pick(sentences, &mut dice).chars().take(60).collect();
             bytes += (text.len() + title.len()) as u64;
@@ -113,7 +107,7 @@ impl SearchLoad<'_> {
     async fn search(
         &self,
         service: &Service,
-        sentences: &[String],
+        sentences: &[Vec<String>],
     ) -> anyhow::Result<Vec<Duration>> {
         let mut dice = Dice::new(11);
         let targets = (0..SEARCHES).map(|_| question(sentences, &mut dice));
@@ -128,6 +122,24 @@ impl SearchLoad<'_> {
         }
         Ok(took)
     }
+}
+
+/// Imports documents with so many bytes of text, and says what that took.
+fn import(program: &Path, data: &Path, documents: &Path, text_bytes: u64) -> anyhow::Result<()> {
+    let start = Instant::now();
+    telusur(program, data, &["import", path_text(documents)?, "--name", "load"])?;
+    println!("{} MB of text, imported in {:.0} s", text_bytes >> 20, start.elapsed().as_secs_f64());
+    let index = telusur(program, data, &["--json", "index", "status"])?;
+    let index: Value = serde_json::from_slice(&index).context("read the size of the index")?;
+    let size = |name: &str| index[name].as_u64().unwrap_or(0);
+    let (all, stored) = (size("bytes"), size("stored_bytes"));
+    println!(
+        "index {} MB, of which stored texts {} MB: {:.0} % of the text without them",
+        all >> 20,
+        stored >> 20,
+        (all - stored) as f64 * 100.0 / text_bytes as f64
+    );
+    Ok(())
 }
 
 /// Searches until nothing is left to search for.
@@ -147,13 +159,14 @@ async fn search_all(
     Ok(took)
 }
 
-fn pick<'a>(sentences: &'a [String], dice: &mut Dice) -> &'a str {
-    &sentences[dice.index(sentences.len())]
+fn pick<'a, T>(these: &'a [T], dice: &mut Dice) -> &'a T {
+    &these[dice.index(these.len())]
 }
 
 /// One to six words that stand together, sometimes as a phrase, with a site, with facets, or a whole
 /// sentence: as the target of a request.
-fn question(sentences: &[String], dice: &mut Dice) -> String {
+fn question(sentences: &[Vec<String>], dice: &mut Dice) -> String {
+    let sentences = pick(sentences, dice);
     let sentence: Vec<&str> = pick(sentences, dice).split_whitespace().collect();
     let count = (1 + dice.index(6)).min(sentence.len());
     let from = dice.index(sentence.len() - count + 1);

@@ -37,6 +37,8 @@ const LINKS_GROWTH: u64 = 4;
 const LINKED_PAGES_MIN: u64 = 1000;
 /// When a crawl is over, links are digested unless fewer than one page in so many is new.
 const LINKS_NEW_SHARE: u64 = 20;
+/// Looks that find nothing before the index is put in order: what began to rest a moment ago may go on.
+const LOOKS_BEFORE_REST: u32 = 5;
 
 /// Why the index could not follow.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +93,17 @@ impl Indexer {
         }
     }
 
+    /// Makes everything searchable that is stored, works out what links say, and leaves the index in the
+    /// order in which it is searched soonest. Gives the number of pages looked at.
+    pub fn finish(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
+        let pages = self.catch_up(progress)?;
+        self.digest_links()?;
+        if pages > 0 {
+            self.index.settle()?;
+        }
+        Ok(pages)
+    }
+
     /// Takes in the next pages, without a commit, and gives their number.
     fn take_in_batch(&self) -> Result<u64, IndexingError> {
         let batch = self.source.next(self.index.taken_upto(), BATCH_PAGES_MAX)?;
@@ -109,6 +122,11 @@ impl Indexer {
             self.source.digested()?;
         }
         Ok(())
+    }
+
+    /// Puts the index in order while nothing comes in.
+    fn settle_beside(&self) -> Result<(), IndexingError> {
+        if self.index.settle_beside()? { self.source.committed() } else { Ok(()) }
     }
 
     /// Makes everything searchable that was taken in.
@@ -266,6 +284,7 @@ pub(crate) fn follow(
     std::thread::scope(|scope| {
         let mut digestion = None;
         let mut uncommitted = Uncommitted::default();
+        let mut idle_looks = 0;
         loop {
             let woken = calls.woken.recv_timeout(uncommitted.patience());
             if let Some(call) = calls.take() {
@@ -277,10 +296,11 @@ pub(crate) fn follow(
             }
             match woken {
                 Ok(()) => {
+                    idle_looks = 0;
                     std::thread::sleep(TAKE_IN_WAIT);
                     while calls.woken.try_recv().is_ok() {}
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => idle_looks += 1,
                 Err(RecvTimeoutError::Disconnected) => {
                     if indexer.catch_up(&mut |_| {})? == 0 && uncommitted.given.pages > 0 {
                         indexer.commit()?;
@@ -290,6 +310,9 @@ pub(crate) fn follow(
                 }
             }
             uncommitted.take_in(indexer, calls, lag)?;
+            if idle_looks > LOOKS_BEFORE_REST && uncommitted.given.pages == 0 {
+                indexer.settle_beside()?;
+            }
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
                 digestion = has_outgrown(indexer.index.link_lag())
                     .then(|| scope.spawn(|| digest_beside(indexer)));

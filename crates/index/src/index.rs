@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tantivy::directory::MmapDirectory;
+use tantivy::index::SegmentId;
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::{IndexRecordOption, Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -22,7 +23,7 @@ use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
 use crate::lending::WriterPlace;
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
-use crate::merging::Tiers;
+use crate::merging::{Tiers, at_rest};
 use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
@@ -30,12 +31,13 @@ use crate::{DocKey, IndexDoc, IndexError};
 pub const FORMAT: u32 = 3;
 const FORMAT_FILE: &str = "telusur-index.version";
 pub(crate) const RANKS_FILE: &str = "link-ranks.bin";
-/// Two to four pages of text to a block: half the size of page by page, and still 0.1 ms to read.
-const STORED_BLOCK_BYTES: usize = 32 * 1024;
+/// A page or two of text to a block. Every hit has its block unpacked: blocks four times as long would
+/// make the texts a twentieth smaller.
+const STORED_BLOCK_BYTES: usize = 8 * 1024;
 /// How hard stored text is compressed: level 3 makes an index 1 % smaller and costs a quarter more.
 const STORED_LEVEL: i32 = 1;
 /// Blocks of stored text kept in memory: 4 MB, enough for the hits of the last few searches.
-const STORED_BLOCKS_CACHED: usize = 128;
+const STORED_BLOCKS_CACHED: usize = 512;
 
 /// How an index uses the machine.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +80,8 @@ pub(crate) struct Writer {
     fresh: HashSet<DocKey>,
     /// How far the store is taken in.
     upto: u64,
+    /// The segments that were last put together at rest.
+    settling: Vec<SegmentId>,
 }
 
 impl Writer {
@@ -92,7 +96,14 @@ impl Writer {
         engine.set_merge_policy(Box::new(Tiers));
         let Checkpoint { upto, log } = Checkpoint::of(index)?;
         let log = LinkLog::open(dir, log)?;
-        Ok(Self { engine, log, linked: Vec::new(), fresh: HashSet::new(), upto })
+        Ok(Self {
+            engine,
+            log,
+            linked: Vec::new(),
+            fresh: HashSet::new(),
+            upto,
+            settling: Vec::new(),
+        })
     }
 
     /// Makes everything since the last commit durable together with the checkpoint.
@@ -241,6 +252,11 @@ impl SearchIndex {
         self.view().searcher.num_docs()
     }
 
+    /// How many segments a search looks through.
+    pub fn segment_count(&self) -> usize {
+        self.view().searcher.segment_readers().len()
+    }
+
     /// Calls `each` with the key of every document: once for each time that it is there.
     pub fn each_key(&self, each: &mut dyn FnMut(DocKey)) -> Result<(), IndexError> {
         for segment in self.view().searcher.segment_readers() {
@@ -294,6 +310,40 @@ impl SearchIndex {
         let links: u64 = links.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum();
         let anchors = self.links().anchors.as_ref().map_or(Ok(0), Anchors::disk_bytes)?;
         Ok((usage.total().get_bytes() + links + anchors, stored))
+    }
+
+    /// Puts small segments together, and waits for that: few segments are searched sooner than many. For
+    /// when nothing more will come in for a while.
+    pub fn settle(&self) -> Result<(), IndexError> {
+        // Merges under way keep their segments to themselves.
+        self.release()?;
+        self.take_back()?;
+        let mut writer = self.writer.ours()?;
+        let segments = at_rest(&writer.engine.index().searchable_segment_metas()?);
+        if !segments.is_empty() {
+            writer.engine.merge(&segments).wait()?;
+            self.show(self.applied_upto())?;
+        }
+        Ok(())
+    }
+
+    /// The same for those who cannot wait: looks whether a merge has ended, which searches see then, or
+    /// else begins one. To be called now and then while nothing comes in; true if there is something new
+    /// to see.
+    pub fn settle_beside(&self) -> Result<bool, IndexError> {
+        let mut writer = self.writer.ours()?;
+        let segments = writer.engine.index().searchable_segment_metas()?;
+        if !self.view().is_of(&segments) {
+            self.show(self.applied_upto())?;
+            return Ok(true);
+        }
+        let together = at_rest(&segments);
+        if !together.is_empty() && together != writer.settling {
+            // It goes on by itself. If it fails, the next commit brings other segments to try.
+            drop(writer.engine.merge(&together));
+            writer.settling = together;
+        }
+        Ok(false)
     }
 
     /// Waits for merges and closes. Dropping the index instead is safe, and leaves them undone.

@@ -7,6 +7,7 @@
 
 mod analysis;
 mod checkpoint;
+mod columns;
 mod dictionary;
 mod document;
 mod error;

@@ -26,14 +26,30 @@ pub(crate) struct Tiers;
 
 impl MergePolicy for Tiers {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
-        let segment = |meta: &SegmentMeta| Segment {
-            id: meta.id(),
-            pages: meta.num_docs(),
-            out_of_date: meta.num_deleted_docs(),
-        };
-        let segments: Vec<Segment> = segments.iter().map(segment).collect();
+        let segments: Vec<Segment> = segments.iter().map(Segment::of).collect();
         candidates(&segments).into_iter().map(MergeCandidate).collect()
     }
+}
+
+/// What is put together when nothing comes in: the segments that are no larger than all smaller ones
+/// together, and those smaller ones. A segment is written anew only when that at least doubles it, and
+/// hardly more segments are left than there are doublings in the largest.
+pub(crate) fn at_rest(segments: &[SegmentMeta]) -> Vec<SegmentId> {
+    let mut segments: Vec<Segment> = segments.iter().map(Segment::of).collect();
+    segments.retain(|segment| segment.pages <= PAGES_MAX);
+    settled(&mut segments)
+}
+
+fn settled(segments: &mut [Segment]) -> Vec<SegmentId> {
+    segments.sort_by_key(|segment| (segment.pages, segment.id));
+    let (mut sum, mut count) = (0, 0);
+    for (place, segment) in segments.iter().enumerate() {
+        if segment.pages <= sum {
+            count = place + 1;
+        }
+        sum += segment.pages;
+    }
+    segments[..count].iter().map(|segment| segment.id).collect()
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +60,10 @@ struct Segment {
 }
 
 impl Segment {
+    fn of(meta: &SegmentMeta) -> Self {
+        Self { id: meta.id(), pages: meta.num_docs(), out_of_date: meta.num_deleted_docs() }
+    }
+
     fn tier(&self) -> u32 {
         self.pages.max(1).ilog(MERGED_TOGETHER)
     }
@@ -102,6 +122,24 @@ mod tests {
         let (merged, segments) = run(700, 300);
         assert!(merged < 2.0, "{merged}");
         assert!(segments <= 3 * 15, "{segments}");
+    }
+
+    #[test]
+    fn at_rest_few_segments_are_left() {
+        let settled_pages = |pages: &[u32]| {
+            let segment =
+                |&pages: &u32| Segment { id: SegmentId::generate_random(), pages, out_of_date: 0 };
+            let mut segments: Vec<Segment> = pages.iter().map(segment).collect();
+            let ids = settled(&mut segments);
+            let settled = segments.iter().filter(|segment| ids.contains(&segment.id));
+            settled.map(|segment| segment.pages).collect::<Vec<_>>()
+        };
+        assert!(settled_pages(&[]).is_empty());
+        assert!(settled_pages(&[7]).is_empty());
+        assert_eq!(settled_pages(&[10, 10, 10]), [10, 10, 10]);
+        assert_eq!(settled_pages(&[48, 8, 48]), [8, 48, 48]);
+        assert_eq!(settled_pages(&[1000, 20, 30, 30]), [20, 30, 30]);
+        assert!(settled_pages(&[1, 2, 4, 8]).is_empty());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Answers a [`Query`]: plan, candidates, ranking, feedback, folding, and the hits of one page.
 
+mod candidates;
 mod explain;
 mod facets;
 mod feedback;
@@ -80,6 +81,20 @@ impl SearchIndex {
     }
 }
 
+/// Pages that are worth ranking.
+struct Candidates {
+    addresses: Vec<DocAddress>,
+    /// How many pages match, if they were counted.
+    count: Option<u64>,
+}
+
+/// Ranked pages, best first.
+struct Ranked {
+    pages: Vec<Scored>,
+    /// As among the candidates.
+    count: Option<u64>,
+}
+
 /// One search at work.
 struct Search<'s> {
     view: &'s View,
@@ -91,17 +106,18 @@ struct Search<'s> {
 impl Search<'_> {
     fn by_words(&self, stems: &mut Stems) -> Result<Results, IndexError> {
         let (parsed, plan) = self.read(stems)?;
-        let ranked = self.ranked(&plan, stems)?;
-        let rows = self.tidy(&ranked, &parsed)?;
-        let searcher = &self.view.searcher;
-        let facets = if self.query.facets.is_empty() {
-            Facets::new()
+        let Ranked { pages, count } = self.ranked(&plan, stems)?;
+        let rows = self.tidy(&pages, &parsed);
+        let (facets, count) = if self.query.facets.is_empty() {
+            (Facets::new(), count)
         } else {
-            searcher.search(&plan.found(), &FacetCollector { by: self.query.facets.clone() })?
+            let by_facets = FacetCollector { by: self.query.facets.clone() };
+            let counted = self.view.searcher.search(&plan.found(), &(by_facets, Count))?;
+            (counted.0, u64::try_from(counted.1).ok())
         };
         Ok(Results {
-            hits: self.hits(&plan, &ranked, &rows, stems)?,
-            estimated_total: self.total(&plan, ranked.len())?,
+            hits: self.hits(&plan, &pages, &rows, stems)?,
+            estimated_total: count.map_or_else(|| self.total(&plan, pages.len()), Ok)?,
             facets,
             did_you_mean: suggest::correction(self.view, self.fields, &self.query.text, &plan)?,
             ignored: parsed.ignored,
@@ -136,31 +152,37 @@ impl Search<'_> {
     }
 
     fn is_empty(&self, plan: &Plan) -> Result<bool, IndexError> {
-        Ok(self.view.searcher.search(&plan.matching, &Count)? == 0)
+        Ok(!candidates::is_any(&self.view.searcher, plan.matching.as_ref())?)
     }
 
     /// The best matching pages, in order.
-    fn ranked(&self, plan: &Plan, stems: &mut Stems) -> Result<Vec<Scored>, IndexError> {
-        let searcher = &self.view.searcher;
-        let wanted = (self.query.offset.saturating_add(self.query.limit)).min(HITS_MAX);
-        // Folding takes some away.
-        let top = TopDocs::with_limit(CANDIDATES_MIN.max(wanted * 3 / 2));
+    fn ranked(&self, plan: &Plan, stems: &mut Stems) -> Result<Ranked, IndexError> {
         let sort = if plan.words.is_empty() && self.query.sort == Sort::Relevance {
             Sort::Newest
         } else {
             self.query.sort
         };
-        let candidates: Vec<DocAddress> = match sort {
-            Sort::Relevance => {
-                let mut found = addresses(searcher.search(&plan.matching, &top.order_by_score())?);
-                if let Some(linked) = &plan.linked {
-                    let top = TopDocs::with_limit(LINKED_MAX).order_by_score();
-                    found.extend(addresses(searcher.search(&linked.query, &top)?));
-                    found.sort_unstable();
-                    found.dedup();
-                }
-                found
-            }
+        let Candidates { addresses, count } = self.candidates(plan, sort)?;
+        let ranking = self.ranking();
+        let mut pages = ranking.score(plan, &addresses)?;
+        if sort == Sort::Relevance {
+            feedback::apply(&ranking, self.fields, plan, stems, &mut pages)?;
+        } else {
+            let place = |scored: &Scored| addresses.iter().position(|it| *it == scored.address);
+            pages.sort_by_cached_key(place);
+        }
+        Ok(Ranked { pages, count })
+    }
+
+    /// The pages that are worth ranking.
+    fn candidates(&self, plan: &Plan, sort: Sort) -> Result<Candidates, IndexError> {
+        let searcher = &self.view.searcher;
+        let wanted = (self.query.offset.saturating_add(self.query.limit)).min(HITS_MAX);
+        // Folding takes some away.
+        let max = CANDIDATES_MIN.max(wanted * 3 / 2);
+        let top = TopDocs::with_limit(max);
+        let mut count = None;
+        let addresses = match sort {
             Sort::Newest => {
                 let order = top.order_by_fast_field::<u64>(name::TIME, Order::Desc);
                 addresses(searcher.search(&plan.found(), &order)?)
@@ -169,16 +191,33 @@ impl Search<'_> {
                 let order = top.order_by_string_fast_field(name::URL, Order::Asc);
                 addresses(searcher.search(&plan.found(), &order)?)
             }
+            Sort::Relevance if plan.is_any_of_words => {
+                let own = candidates::best(searcher, plan.matching.as_ref(), max)?;
+                self.with_linked(plan, own)?
+            }
+            Sort::Relevance => {
+                let (own, found) =
+                    candidates::best_and_count(searcher, plan.matching.as_ref(), max)?;
+                count = Some(found).filter(|_| plan.linked.is_none());
+                self.with_linked(plan, own)?
+            }
         };
-        let ranking = self.ranking();
-        let mut scored = ranking.score(plan, &candidates)?;
-        if sort == Sort::Relevance {
-            feedback::apply(&ranking, self.fields, plan, stems, &mut scored)?;
-        } else {
-            let place = |scored: &Scored| candidates.iter().position(|it| *it == scored.address);
-            scored.sort_by_cached_key(place);
+        Ok(Candidates { addresses, count })
+    }
+
+    /// Adds the pages that links call by the words.
+    fn with_linked(
+        &self,
+        plan: &Plan,
+        mut found: Vec<DocAddress>,
+    ) -> Result<Vec<DocAddress>, IndexError> {
+        if let Some(linked) = &plan.linked {
+            let searcher = &self.view.searcher;
+            found.extend(candidates::best(searcher, linked.query.as_ref(), LINKED_MAX)?);
+            found.sort_unstable();
+            found.dedup();
         }
-        Ok(scored)
+        Ok(found)
     }
 
     /// How many pages match: counted, unless that would mean to look at most of the index.
@@ -190,7 +229,7 @@ impl Search<'_> {
             // As if words were spread over pages independently of each other.
             let all = self.view.searcher.num_docs();
             let without = |word: &plan::PlanWord| 1.0 - word.docs as f64 / all.max(1) as f64;
-            let none: f64 = plan.words.iter().map(without).product();
+            let none: f64 = plan.words.iter().filter(|word| word.finds).map(without).product();
             return Ok((all as f64 * (1.0 - none)).round() as u64);
         }
         let count = self.view.searcher.search(&plan.found(), &Count)?;
@@ -202,9 +241,9 @@ impl Search<'_> {
     }
 
     /// Folds and groups, if that is wanted.
-    fn tidy(&self, ranked: &[Scored], parsed: &Parsed) -> Result<Vec<Row>, IndexError> {
+    fn tidy(&self, ranked: &[Scored], parsed: &Parsed) -> Vec<Row> {
         let addresses: Vec<DocAddress> = ranked.iter().map(|scored| scored.address).collect();
-        let mut rows = self.rows(&addresses)?;
+        let mut rows = self.rows(&addresses);
         if self.query.fold_similar {
             rows = fold::fold_similar(rows);
         }
@@ -213,7 +252,7 @@ impl Search<'_> {
         if self.query.group_sites && self.query.sort == Sort::Relevance && !one_site {
             rows = fold::group_sites(rows);
         }
-        Ok(rows)
+        rows
     }
 }
 

@@ -1,13 +1,15 @@
 //! [`View`]: what one search sees. It stays the same while pages are added.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use tantivy::Searcher;
 use tantivy::index::SegmentId;
 use tantivy::schema::Field;
+use tantivy::{Searcher, SegmentMeta};
 
 use crate::analysis::Language;
-use crate::fields::{Fields, name};
+use crate::columns::Columns;
+use crate::fields::Fields;
 use crate::{DocKey, IndexError};
 
 /// A moment of the index, and what ranking wants to know about it as a whole.
@@ -17,8 +19,8 @@ pub(crate) struct View {
     pub(crate) languages: Vec<Language>,
     /// How many content words a page has on average; never below one.
     pub(crate) words_mean: f32,
-    /// Per segment, its number of content words: segments never change, so they are read once.
-    words_of_segments: HashMap<SegmentId, u64>,
+    /// The columns of each segment, in the order of the searcher.
+    columns: Vec<(SegmentId, Arc<Columns>)>,
 }
 
 impl View {
@@ -28,22 +30,18 @@ impl View {
         fields: &Fields,
         before: Option<&Self>,
     ) -> Result<Self, IndexError> {
-        let mut words_of_segments = HashMap::new();
+        let mut columns = Vec::with_capacity(searcher.segment_readers().len());
         let mut docs_of_languages: HashMap<Language, u64> = HashMap::new();
         let (mut words, mut docs) = (0, 0);
         for segment in searcher.segment_readers() {
             let id = segment.segment_id();
-            let known = before.and_then(|before| before.words_of_segments.get(&id));
-            let segment_words = match known {
-                Some(&known) => known,
-                None => {
-                    let column = segment.fast_fields().u64(name::WORDS)?;
-                    (0..segment.max_doc()).filter_map(|doc| column.first(doc)).sum()
-                }
+            let segment_columns = match before.and_then(|before| before.columns_of(id)) {
+                Some(known) => Arc::clone(known),
+                None => Arc::new(Columns::open(segment)?),
             };
-            words += segment_words;
+            words += segment_columns.words_sum;
             docs += u64::from(segment.max_doc());
-            words_of_segments.insert(id, segment_words);
+            columns.push((id, segment_columns));
             let dictionary = segment.inverted_index(fields.language)?;
             let mut terms = dictionary.terms().stream()?;
             while terms.advance() {
@@ -60,8 +58,23 @@ impl View {
             searcher: searcher.clone(),
             languages: languages.into_iter().map(|(language, _)| language).collect(),
             words_mean: (words as f32 / docs.max(1) as f32).max(1.0),
-            words_of_segments,
+            columns,
         })
+    }
+
+    /// The columns of a segment, by its place among the segments.
+    pub(crate) fn columns(&self, segment_ord: u32) -> &Columns {
+        &self.columns[segment_ord as usize].1
+    }
+
+    /// Whether it shows exactly these segments.
+    pub(crate) fn is_of(&self, segments: &[SegmentMeta]) -> bool {
+        segments.len() == self.columns.len()
+            && segments.iter().all(|segment| self.columns_of(segment.id()).is_some())
+    }
+
+    fn columns_of(&self, id: SegmentId) -> Option<&Arc<Columns>> {
+        self.columns.iter().find(|(known, _)| *known == id).map(|(_, columns)| columns)
     }
 
     /// Whether there is a page with this key, or was one that is still to be cleared away.

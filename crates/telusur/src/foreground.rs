@@ -7,6 +7,7 @@ use std::sync::Arc;
 use telusur_engine::desk::{self, Desk};
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
+use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
 use telusur_store_embedded::DataDir;
@@ -16,6 +17,9 @@ use crate::backend::{OpenStore, engine_message, request_message};
 use crate::message::{Code, Message, exit};
 use crate::progress::{ProgressDisplay, plain_line};
 use crate::settings::{Key, Settings};
+
+/// From so many pages on, putting the search index in order takes seconds, and is said.
+const SETTLING_TOLD_PAGES: u64 = 50_000;
 
 /// What runs, and how it is shown.
 pub struct Foreground {
@@ -84,8 +88,11 @@ impl Foreground {
         let progress = picture(&engine, self.crawl)
             .ok_or_else(|| no_start("the crawl was thrown away from another terminal"))?;
         drop(socket);
-        self.display.finish();
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
+        if let Some(index) = self.open.index.clone().filter(|_| signal_code.is_none()) {
+            settle(index, &self.display, &mut signals).await;
+        }
+        self.display.finish();
         Ok(Ended { progress, signal_code, open: self.open })
     }
 
@@ -133,6 +140,23 @@ impl Foreground {
                 },
             }
         }
+    }
+}
+
+/// Puts the search index in order, unless a signal says that nobody wants to wait: it is searched either
+/// way, and whoever next opens it goes on.
+async fn settle(index: Arc<SearchIndex>, display: &ProgressDisplay, signals: &mut Signals) {
+    if index.doc_count() >= SETTLING_TOLD_PAGES {
+        display.above("putting the search index in order; Ctrl-C leaves it for later");
+    }
+    let settling = tokio::task::spawn_blocking(move || index.settle());
+    tokio::select! {
+        settled = settling => {
+            if let Ok(Err(error)) = settled {
+                tracing::warn!(%error, "the search index stays as it is");
+            }
+        }
+        () = async { while !matches!(signals.next().await, Told::Stop(_)) {} } => {}
     }
 }
 

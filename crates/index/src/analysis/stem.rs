@@ -36,9 +36,9 @@ struct Vocabulary {
 
 /// What is known of a word.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownWord {
+pub(crate) struct KnownWord {
     /// Its stem, folded.
-    pub(super) stem: Box<str>,
+    pub(crate) stem: Box<str>,
     /// As written, in lower case and folded; `None` if that is the stem.
     written: Option<Box<str>>,
     /// The same for all spellings that differ in capital letters only.
@@ -47,7 +47,7 @@ pub(super) struct KnownWord {
     pub(super) is_function: bool,
     /// Whether it says what a text is about: function words, single characters and numbers make a
     /// text longer, not richer.
-    pub(super) is_content: bool,
+    pub(crate) is_content: bool,
     /// The last document whose words as written hold it.
     pub(super) listed_in: u64,
 }
@@ -75,7 +75,7 @@ impl KnownWord {
     }
 
     /// The word as written, in lower case and folded.
-    pub(super) fn written(&self) -> &str {
+    pub(crate) fn written(&self) -> &str {
         self.written.as_deref().unwrap_or(&self.stem)
     }
 
@@ -100,7 +100,7 @@ impl Stems {
     }
 
     /// What is known of a word.
-    pub(super) fn know(&mut self, word: &str, language: Option<Language>) -> &mut KnownWord {
+    pub(crate) fn know(&mut self, word: &str, language: Option<Language>) -> &mut KnownWord {
         self.vocabulary(language).know(word, language)
     }
 

@@ -7,13 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tantivy::collector::TopDocs;
+use tantivy::columnar::Column;
 use tantivy::directory::MmapDirectory;
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::query::{BooleanQuery, BoostQuery, Query as EngineQuery, TermQuery};
 use tantivy::schema::{
     FAST, Field, IndexRecordOption, Schema, Term, TextFieldIndexing, TextOptions,
 };
-use tantivy::{Index, IndexWriter, ReloadPolicy, Searcher, TantivyDocument};
+use tantivy::{DocAddress, Index, IndexWriter, ReloadPolicy, Searcher, TantivyDocument};
 
 use super::log::LogEnd;
 use crate::IndexError;
@@ -40,6 +41,8 @@ pub(crate) struct LinkedPage {
 pub(crate) struct Anchors {
     searcher: Searcher,
     words: Field,
+    /// Which pages the rows of each segment are about.
+    pages: Vec<Column<u64>>,
 }
 
 impl Anchors {
@@ -59,7 +62,11 @@ impl Anchors {
         index.set_tokenizers(tokenizers());
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let words = index.schema().get_field("words")?;
-        Ok(Self { searcher: reader.searcher(), words })
+        let searcher = reader.searcher();
+        let segments = searcher.segment_readers().iter();
+        let pages =
+            segments.map(|segment| segment.fast_fields().u64(PAGE)).collect::<Result<_, _>>()?;
+        Ok(Self { searcher, words, pages })
     }
 
     /// Removes the words of all other moments.
@@ -99,13 +106,11 @@ impl Anchors {
         }
         let query = BooleanQuery::union(queries);
         let top = self.searcher.search(&query, &TopDocs::with_limit(max).order_by_score())?;
-        let mut pages = Vec::with_capacity(top.len());
-        for (score, address) in top {
-            let segment = self.searcher.segment_reader(address.segment_ord);
-            let page = segment.fast_fields().u64(PAGE)?.first(address.doc_id);
-            pages.extend(page.map(|page| LinkedPage { page, score }));
-        }
-        Ok(pages)
+        let linked = |(score, address): (f32, DocAddress)| {
+            let page = self.pages[address.segment_ord as usize].first(address.doc_id)?;
+            Some(LinkedPage { page, score })
+        };
+        Ok(top.into_iter().filter_map(linked).collect())
     }
 }
 

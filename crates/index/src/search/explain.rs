@@ -48,8 +48,8 @@ impl Search<'_> {
         let found = self.view.searcher.search(&by_url, &TopDocs::with_limit(1).order_by_score())?;
         let Some(address) = addresses(found).pop() else { return Ok(None) };
         let (parsed, plan) = self.read(stems)?;
-        let ranked = self.ranked(&plan, stems)?;
-        let rows = self.tidy(&ranked, &parsed)?;
+        let ranked = self.ranked(&plan, stems)?.pages;
+        let rows = self.tidy(&ranked, &parsed);
         let place = rows.iter().position(|row| ranked[row.place].address == address);
         if let Some(place) = place {
             let row = &rows[place];

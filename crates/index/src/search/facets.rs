@@ -54,9 +54,10 @@ impl Collector for FacetCollector {
                 FacetBy::Year => (None, Some(columns.u64(name::YEAR)?)),
                 FacetBy::Crawl => (None, Some(columns.u64(name::CRAWL)?)),
             };
-            counters.push(Counter { by, values, numbers, counts: HashMap::new() });
+            counters.extend(values.map(|values| (by, Counter::of_names(values))));
+            counters.extend(numbers.map(|numbers| (by, Counter::of_numbers(numbers))));
         }
-        Ok(SegmentCounter { counters })
+        Ok(SegmentCounter { counters, read: Vec::new() })
     }
 
     fn requires_scoring(&self) -> bool {
@@ -83,49 +84,103 @@ fn most_frequent(counts: HashMap<String, u64>) -> Vec<FacetCount> {
     rows
 }
 
-/// Counts within one segment, by the numbers that the segment gives to values.
+/// Counts within one segment.
 pub(crate) struct SegmentCounter {
-    counters: Vec<Counter>,
-}
-
-struct Counter {
-    by: FacetBy,
-    values: Option<StrColumn>,
-    numbers: Option<FastColumn<u64>>,
-    counts: HashMap<u64, u64>,
+    counters: Vec<(FacetBy, Counter)>,
+    /// The values of the pages at hand.
+    read: Vec<Option<u64>>,
 }
 
 impl SegmentCollector for SegmentCounter {
     type Fruit = Counts;
 
     fn collect(&mut self, doc: DocId, _: Score) {
-        for counter in &mut self.counters {
-            let column =
-                counter.values.as_ref().map(|values| values.ords()).or(counter.numbers.as_ref());
-            if let Some(value) = column.and_then(|column| column.first(doc)) {
-                *counter.counts.entry(value).or_default() += 1;
-            }
+        self.collect_block(&[doc]);
+    }
+
+    fn collect_block(&mut self, docs: &[DocId]) {
+        for (_, counter) in &mut self.counters {
+            self.read.clear();
+            self.read.resize(docs.len(), None);
+            counter.column().first_vals(docs, &mut self.read);
+            self.read.iter().flatten().for_each(|&value| counter.add(value));
         }
     }
 
     fn harvest(self) -> Counts {
-        self.counters.into_iter().map(|counter| (counter.by, counter.named())).collect()
+        self.counters.into_iter().map(|(by, counter)| (by, counter.named())).collect()
     }
 }
 
+/// Counts the values of one column.
+enum Counter {
+    /// Of names, which a segment numbers from zero on.
+    Names { values: StrColumn, counts: Vec<u64> },
+    /// Of numbers, of which neighbours mostly have the same: the last one and its count are at hand.
+    Numbers { values: FastColumn<u64>, counts: HashMap<u64, u64>, last: (u64, u64) },
+}
+
 impl Counter {
-    fn named(self) -> HashMap<String, u64> {
-        let Self { values, counts, .. } = self;
-        let name = |number: u64| match &values {
-            None => Some(number.to_string()),
-            Some(values) => {
-                let mut name = String::new();
-                // A value without a name would be a damaged column; its pages go uncounted.
-                matches!(values.ord_to_str(number, &mut name), Ok(true))
-                    .then(|| inert(&name, VALUE_CHARS_MAX))
-            }
-        };
-        let named = counts.into_iter().filter_map(|(number, count)| Some((name(number)?, count)));
-        named.filter(|(name, _)| !name.is_empty()).collect()
+    fn of_names(values: StrColumn) -> Self {
+        let counts = vec![0; values.num_terms()];
+        Self::Names { values, counts }
     }
+
+    fn of_numbers(values: FastColumn<u64>) -> Self {
+        Self::Numbers { values, counts: HashMap::new(), last: (0, 0) }
+    }
+
+    fn column(&self) -> &FastColumn<u64> {
+        match self {
+            Self::Names { values, .. } => values.ords(),
+            Self::Numbers { values, .. } => values,
+        }
+    }
+
+    fn add(&mut self, value: u64) {
+        match self {
+            Self::Names { counts, .. } => {
+                let place = usize::try_from(value).ok();
+                if let Some(count) = place.and_then(|place| counts.get_mut(place)) {
+                    *count += 1;
+                }
+            }
+            Self::Numbers { counts, last, .. } => {
+                if last.0 != value {
+                    *counts.entry(last.0).or_default() += last.1;
+                    *last = (value, 0);
+                }
+                last.1 += 1;
+            }
+        }
+    }
+
+    fn named(self) -> HashMap<String, u64> {
+        match self {
+            Self::Names { values, counts } => named(&values, &counts),
+            Self::Numbers { mut counts, last, .. } => {
+                *counts.entry(last.0).or_default() += last.1;
+                let found = counts.into_iter().filter(|(_, count)| *count > 0);
+                found.map(|(number, count)| (number.to_string(), count)).collect()
+            }
+        }
+    }
+}
+
+/// The names of the values that were counted. A value without a name would be a damaged column; its
+/// pages go uncounted.
+fn named(values: &StrColumn, counts: &[u64]) -> HashMap<String, u64> {
+    let found = (0..).zip(counts).filter(|(_, count)| **count > 0);
+    let (ords, counts): (Vec<u64>, Vec<u64>) = found.unzip();
+    let mut counts = counts.into_iter();
+    let mut named: HashMap<String, u64> = HashMap::new();
+    let add = |name: &[u8]| {
+        let name = inert(&String::from_utf8_lossy(name), VALUE_CHARS_MAX);
+        let count = counts.next().unwrap_or(0);
+        if !name.is_empty() {
+            *named.entry(name).or_default() += count;
+        }
+    };
+    let _ = values.dictionary().sorted_ords_to_term_cb(&ords, add);
+    named
 }

@@ -2,15 +2,17 @@
 //! rearrange the rest (pseudo-relevance feedback). It never brings in a page that the query itself
 //! did not find.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
 use tantivy::schema::{Term, Value};
 use tantivy::{DocAddress, TantivyDocument};
 
 use super::plan::Plan;
 use super::rank::{Ranking, Scored};
 use crate::IndexError;
-use crate::analysis::{Language, Stems, Words, lower};
+use crate::analysis::{Language, Stems, Words};
 use crate::fields::Fields;
 
 /// Candidates that are learned from.
@@ -26,6 +28,9 @@ const SHARE: f32 = 0.3;
 /// BM25's saturation, here for the frequency of a word in a candidate.
 const SATURATION: f32 = 1.2;
 
+/// Something that is counted per stem.
+type Counts<T> = HashMap<Box<str>, T, RandomState>;
+
 /// Rearranges scored candidates, best first, by what the best of them have in common.
 pub(crate) fn apply(
     ranking: &Ranking<'_>,
@@ -38,7 +43,7 @@ pub(crate) fn apply(
     if best <= 0.0 || scored.len() <= TEACHERS {
         return Ok(());
     }
-    let mut shares: HashMap<String, f32> = HashMap::new();
+    let mut shares: Counts<f32> = Counts::default();
     let mut trust_sum = 0.0;
     for teacher in &scored[..TEACHERS] {
         let trust = (teacher.score / best).powi(2);
@@ -57,7 +62,7 @@ fn learn(
     ranking: &Ranking<'_>,
     fields: &Fields,
     plan: &Plan,
-    shares: HashMap<String, f32>,
+    shares: Counts<f32>,
     trust_sum: f32,
 ) -> Result<Vec<(Term, f32)>, IndexError> {
     let mut tried: Vec<(Term, f32)> = shares
@@ -65,8 +70,10 @@ fn learn(
         .map(|(stem, share)| (Term::from_field_text(fields.body, &stem), share / trust_sum))
         .filter(|(term, _)| plan.words.iter().all(|word| !word.terms.contains(term)))
         .collect();
-    tried.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    tried.truncate(WORDS_TRIED);
+    if tried.len() > WORDS_TRIED {
+        tried.select_nth_unstable_by(WORDS_TRIED, heavier_first);
+        tried.truncate(WORDS_TRIED);
+    }
     let mut words = Vec::with_capacity(tried.len());
     for (term, share) in tried {
         let docs = ranking.view.searcher.doc_freq(&term)?;
@@ -75,9 +82,14 @@ fn learn(
             words.push((term, SHARE * share * ranking.rarity(docs)));
         }
     }
-    words.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    words.sort_by(heavier_first);
     words.truncate(WORDS_LEARNED);
     Ok(words)
+}
+
+/// An order that does not depend on the order of what is ordered.
+fn heavier_first(a: &(Term, f32), b: &(Term, f32)) -> Ordering {
+    b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0))
 }
 
 /// How often each stem stands at the beginning of a page, without words that say little.
@@ -86,24 +98,24 @@ fn stem_counts(
     fields: &Fields,
     stems: &mut Stems,
     address: DocAddress,
-) -> Result<HashMap<String, u32>, IndexError> {
+) -> Result<Counts<u32>, IndexError> {
     let page: TantivyDocument = ranking.view.searcher.doc(address)?;
     let text_of =
         |field| page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default();
-    let text = format!("{} {}", text_of(fields.title), text_of(fields.text));
+    let (title, text) = (text_of(fields.title), text_of(fields.text));
     let language = Language::from_code(text_of(fields.language));
-    let stop_words = language.map(Language::stop_words).unwrap_or_default();
-    let mut counts = HashMap::new();
-    let (mut lowered, mut stem) = (String::new(), String::new());
-    for word in Words::of(&text).take(WORDS_READ) {
-        let written = &text[word.from..word.to];
-        lower(written, &mut lowered);
-        let is_telling = lowered.len() > 2
-            && !lowered.bytes().any(|byte| byte.is_ascii_digit())
-            && !stop_words.has(&lowered);
+    let mut counts = Counts::default();
+    let words_of = |text| Words::of(text).map(move |word| &text[word.from..word.to]);
+    for word in words_of(title).chain(words_of(text)).take(WORDS_READ) {
+        let known = stems.know(word, language);
+        let is_telling = known.is_content
+            && known.written().len() > 2
+            && !known.written().bytes().any(|byte| byte.is_ascii_digit());
         if is_telling {
-            stems.stem(written, language, &mut stem);
-            *counts.entry(stem.clone()).or_default() += 1;
+            match counts.get_mut(&known.stem) {
+                Some(count) => *count += 1,
+                None => _ = counts.insert(known.stem.clone(), 1),
+            }
         }
     }
     Ok(counts)

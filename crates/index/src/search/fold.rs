@@ -2,6 +2,8 @@
 //! until the others had their turn. Nothing is lost: what waits comes later, what is folded is
 //! counted.
 
+use std::collections::HashMap;
+
 use crate::near_duplicates::Sketch;
 
 /// Hits that a site shows before the hits of other sites.
@@ -53,15 +55,20 @@ pub(crate) fn group_sites(rows: Vec<Row>) -> Vec<Row> {
     }
     let mut shown: Vec<Row> = Vec::with_capacity(rows.len());
     let mut waiting = Vec::new();
+    // How many hits a site shows, and where the last of them is.
+    let mut sites: HashMap<u64, (usize, usize)> = HashMap::new();
     for row in rows {
-        let of_site = shown.iter_mut().filter(|other| row.site.is_some() && other.site == row.site);
-        match of_site.take(SITE_HITS).enumerate().last() {
-            Some((at, last)) if at + 1 == SITE_HITS => {
-                last.more_from_site += 1;
+        if let Some(site) = row.site {
+            let (hits, last) = sites.entry(site).or_default();
+            if *hits == SITE_HITS {
+                shown[*last].more_from_site += 1;
                 waiting.push(row);
+                continue;
             }
-            _ => shown.push(row),
+            *hits += 1;
+            *last = shown.len();
         }
+        shown.push(row);
     }
     shown.extend(waiting);
     shown

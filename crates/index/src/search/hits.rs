@@ -1,12 +1,8 @@
 //! [`Hit`]: a found page, ready to be shown.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
 use serde::Serialize;
-use tantivy::columnar::Column as FastColumn;
 use tantivy::schema::{Field, Value};
-use tantivy::{DocAddress, SegmentReader, TantivyDocument};
+use tantivy::{DocAddress, TantivyDocument};
 use telusur_model::Timestamp;
 
 use super::explain::Explanation;
@@ -15,7 +11,6 @@ use super::plan::Plan;
 use super::snippet::{Snippet, Sought, snippet};
 use super::{Scored, Search};
 use crate::analysis::{Language, Stems};
-use crate::fields::name;
 use crate::inert::inert;
 use crate::query::HITS_MAX;
 use crate::{DocKey, IndexError};
@@ -62,46 +57,20 @@ pub struct Hit {
     pub explanation: Option<Explanation>,
 }
 
-/// The columns of a segment that tidying reads.
-struct RowColumns {
-    page: FastColumn<u64>,
-    sketch: FastColumn<u64>,
-    site: FastColumn<u64>,
-}
-
-impl RowColumns {
-    fn open(reader: &SegmentReader) -> Result<Self, IndexError> {
-        let columns = reader.fast_fields();
-        Ok(Self {
-            page: columns.u64(name::PAGE)?,
-            sketch: columns.u64(name::SKETCH)?,
-            site: columns.u64(name::SITE_NUMBER)?,
-        })
-    }
-}
-
 impl Search<'_> {
     /// What tidying wants to know about ranked pages.
-    pub(super) fn rows(&self, ranked: &[DocAddress]) -> Result<Vec<Row>, IndexError> {
-        let mut segments: HashMap<u32, RowColumns> = HashMap::new();
-        let mut rows = Vec::with_capacity(ranked.len());
-        for (place, address) in ranked.iter().enumerate() {
-            let columns = match segments.entry(address.segment_ord) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    let reader = self.view.searcher.segment_reader(address.segment_ord);
-                    new.insert(RowColumns::open(reader)?)
-                }
-            };
-            rows.push(Row {
+    pub(super) fn rows(&self, ranked: &[DocAddress]) -> Vec<Row> {
+        let row = |(place, address): (usize, &DocAddress)| {
+            let columns = self.view.columns(address.segment_ord);
+            Row {
                 place,
                 page: columns.page.first(address.doc_id).unwrap_or(0),
                 sketch: columns.sketch.first(address.doc_id).unwrap_or(0),
-                site: columns.site.first(address.doc_id),
+                site: columns.site_number.first(address.doc_id),
                 ..Row::default()
-            });
-        }
-        Ok(rows)
+            }
+        };
+        ranked.iter().enumerate().map(row).collect()
     }
 
     /// The hits of the page that was asked for.
@@ -123,8 +92,8 @@ impl Search<'_> {
             hit.more_from_site = row.more_from_site;
             hit.similar_count = row.similar_count;
             for &place in &row.similar {
-                let url = self.text(&self.page(ranked[place].address)?, self.fields.url);
-                hit.similar.push(inert(&url, URL_CHARS_MAX));
+                let page = self.page(ranked[place].address)?;
+                hit.similar.push(inert(self.text(&page, self.fields.url), URL_CHARS_MAX));
             }
             if self.query.explain {
                 hit.explanation = Some(self.explanation(plan, scored, row));
@@ -142,32 +111,31 @@ impl Search<'_> {
         stems: &mut Stems,
     ) -> Result<Hit, IndexError> {
         let page = self.page(address)?;
-        let columns = self.view.searcher.segment_reader(address.segment_ord).fast_fields();
+        let columns = self.view.columns(address.segment_ord);
         let doc = address.doc_id;
         let value_of = |field| {
-            Some(inert(&self.text(&page, field), TITLE_CHARS_MAX)).filter(|value| !value.is_empty())
+            Some(inert(self.text(&page, field), TITLE_CHARS_MAX)).filter(|value| !value.is_empty())
         };
         let key =
             page.get_first(self.fields.key).and_then(|key| DocKey::from_bytes(key.as_bytes()?));
         let key = key.ok_or_else(|| IndexError::Damaged("a page has no key".to_owned()))?;
         let language = value_of(self.fields.language);
         let stem_language = language.as_deref().and_then(Language::from_code);
-        let mut snippet =
-            snippet(&self.text(&page, self.fields.text), stem_language, sought, stems);
+        let mut snippet = snippet(self.text(&page, self.fields.text), stem_language, sought, stems);
         if snippet.text.is_empty() {
-            snippet.text = inert(&self.text(&page, self.fields.description), TITLE_CHARS_MAX);
+            snippet.text = inert(self.text(&page, self.fields.description), TITLE_CHARS_MAX);
         }
         Ok(Hit {
             key,
             id: page.get_first(self.fields.id).and_then(|id| id.as_str().map(str::to_owned)),
-            url: inert(&self.text(&page, self.fields.url), URL_CHARS_MAX),
-            title: inert(&self.text(&page, self.fields.title), TITLE_CHARS_MAX),
+            url: inert(self.text(&page, self.fields.url), URL_CHARS_MAX),
+            title: inert(self.text(&page, self.fields.title), TITLE_CHARS_MAX),
             snippet,
             site: value_of(self.fields.site),
             language,
             kind: value_of(self.fields.kind).unwrap_or_default(),
-            fetched_at: Timestamp(columns.u64(name::FETCHED)?.first(doc).unwrap_or(0)),
-            published_at: columns.u64(name::PUBLISHED)?.first(doc).map(Timestamp),
+            fetched_at: Timestamp(columns.fetched.first(doc).unwrap_or(0)),
+            published_at: columns.published.first(doc).map(Timestamp),
             score: 0.0,
             more_from_site: 0,
             similar_count: 0,
@@ -180,8 +148,8 @@ impl Search<'_> {
         Ok(self.view.searcher.doc(address)?)
     }
 
-    pub(super) fn text(&self, page: &TantivyDocument, field: Field) -> String {
-        page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned()
+    pub(super) fn text<'p>(&self, page: &'p TantivyDocument, field: Field) -> &'p str {
+        page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default()
     }
 
     fn sought(&self, plan: &Plan) -> Vec<Sought> {

@@ -85,8 +85,8 @@ impl Search<'_> {
                     Column::Url => self.fields.url,
                 },
             );
-            if let Some(found) = pattern.find(&text) {
-                return Ok(Some(around(&text, found.start(), found.end())));
+            if let Some(found) = pattern.find(text) {
+                return Ok(Some(around(text, found.start(), found.end())));
             }
         }
         Ok(None)

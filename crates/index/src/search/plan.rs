@@ -27,6 +27,10 @@ const PREFIXED_MAX: usize = 24;
 /// Words that are unknown to the index and get others in their place, per query: looking for them
 /// walks the dictionary.
 const LIKE_WORDS_MAX: usize = 4;
+/// Words of a query that find pages however common they are: the rarest.
+const FINDING_WORDS: usize = 6;
+/// A word is common if it stands in one page of so many.
+const COMMON_ONE_IN: u64 = 10;
 /// How many words stand in for an unknown one.
 const LIKE_MAX: usize = 3;
 /// How much a word counts that stands in for an unknown one.
@@ -101,6 +105,8 @@ pub(crate) struct PlanWord {
     pub(crate) typed_docs: u64,
     /// The same for the words that it is looked up by, which may be others that stand in for it.
     pub(crate) docs: u64,
+    /// Whether it finds pages, or only says which of the found ones fit better.
+    pub(crate) finds: bool,
     /// How much it counts: how often it was asked for, less if it stands in for another.
     pub(crate) weight: f32,
 }
@@ -142,7 +148,8 @@ pub(crate) fn plan(
     if !query.columns.is_empty() && !words.is_empty() {
         clauses.push((Occur::Must, quiet(planner.in_columns(&words, &query.columns))));
     }
-    let ranked: Vec<Box<dyn EngineQuery>> = words.iter().flat_map(word_queries).collect();
+    let ranked: Vec<Box<dyn EngineQuery>> =
+        words.iter().filter(|word| word.finds).flat_map(word_queries).collect();
     let is_any_of_words = clauses.is_empty();
     // Words that must stand in the page, or in a column of it, cannot stand in a link instead.
     let linked = if parsed.required.is_empty() && query.columns.is_empty() {
@@ -240,7 +247,21 @@ impl Planner<'_> {
             }
             words.push(self.ranked_word(typed.word, written, terms)?);
         }
+        self.choose_finding(&mut words);
         Ok(words)
+    }
+
+    /// Lets the common words of a long query find nothing: they would have the engine look at most of the
+    /// index, for pages that the rarer words leave far behind.
+    fn choose_finding(&self, words: &mut [PlanWord]) {
+        let mut docs: Vec<u64> =
+            words.iter().map(|word| word.docs).filter(|docs| *docs > 0).collect();
+        docs.sort_unstable();
+        let Some(&rare) = docs.get(FINDING_WORDS - 1) else { return };
+        let docs_max = rare.max(self.view.searcher.num_docs() / COMMON_ONE_IN);
+        for word in words {
+            word.finds = word.docs <= docs_max;
+        }
     }
 
     fn ranked_word(
@@ -274,6 +295,7 @@ impl Planner<'_> {
             says_little,
             typed_docs,
             docs,
+            finds: true,
             weight,
         })
     }

@@ -13,7 +13,7 @@ use telusur_model::Timestamp;
 
 use super::plan::{Plan, PlanWord};
 use crate::IndexError;
-use crate::fields::name;
+use crate::columns::Columns;
 use crate::links::Ranks;
 use crate::query::Column;
 use crate::view::View;
@@ -107,7 +107,8 @@ impl Ranking<'_> {
         let mut all = Vec::with_capacity(sorted.len());
         for docs in sorted.chunk_by(|a, b| a.segment_ord == b.segment_ord) {
             let reader = self.view.searcher.segment_reader(docs[0].segment_ord);
-            let mut segment = Segment::open(self, plan, reader)?;
+            let columns = self.view.columns(docs[0].segment_ord);
+            let mut segment = Segment::open(self, plan, reader, columns)?;
             for &address in docs {
                 if let Some(parts) = segment.parts(address.doc_id) {
                     all.push(Scored { address, score: parts.total(), parts });
@@ -127,7 +128,7 @@ impl Ranking<'_> {
         scored.sort_unstable_by_key(|scored| scored.address);
         for docs in scored.chunk_by_mut(|a, b| a.address.segment_ord == b.address.segment_ord) {
             let reader = self.view.searcher.segment_reader(docs[0].address.segment_ord);
-            let length = reader.fast_fields().u64(name::WORDS)?;
+            let columns = self.view.columns(docs[0].address.segment_ord);
             for (term, weight) in words {
                 let index = reader.inverted_index(term.field())?;
                 let Some(mut postings) = index.read_postings(term, IndexRecordOption::WithFreqs)?
@@ -137,7 +138,7 @@ impl Ranking<'_> {
                 for scored in docs.iter_mut() {
                     let doc = scored.address.doc_id;
                     if seek(&mut postings, doc) {
-                        let length = self.relative_length(&length, doc);
+                        let length = self.relative_length(columns, doc);
                         scored.parts.feedback +=
                             weight * saturated(postings.term_freq() as f32, length);
                     }
@@ -158,8 +159,8 @@ impl Ranking<'_> {
         (1.0 + (all - docs + 0.5) / (docs + 0.5)).ln().powf(RARITY_POWER)
     }
 
-    fn relative_length(&self, length: &FastColumn<u64>, doc: u32) -> f32 {
-        length.first(doc).unwrap_or(0) as f32 / self.view.words_mean
+    fn relative_length(&self, columns: &Columns, doc: u32) -> f32 {
+        columns.words.first(doc).unwrap_or(0) as f32 / self.view.words_mean
     }
 }
 
@@ -184,11 +185,7 @@ struct Segment<'r> {
     ranking: &'r Ranking<'r>,
     plan: &'r Plan,
     words: Vec<SegmentWord>,
-    length: FastColumn<u64>,
-    title_end: FastColumn<u64>,
-    text_start: FastColumn<u64>,
-    page: FastColumn<u64>,
-    published: FastColumn<u64>,
+    columns: &'r Columns,
 }
 
 struct SegmentWord {
@@ -206,31 +203,22 @@ impl<'r> Segment<'r> {
         ranking: &'r Ranking<'r>,
         plan: &'r Plan,
         reader: &SegmentReader,
+        columns: &'r Columns,
     ) -> Result<Self, IndexError> {
-        let columns = reader.fast_fields();
         let mut words = Vec::with_capacity(plan.words.len());
         for word in &plan.words {
             words.push(SegmentWord::open(ranking, word, reader)?);
         }
-        Ok(Self {
-            ranking,
-            plan,
-            words,
-            length: columns.u64(name::WORDS)?,
-            title_end: columns.u64(name::TITLE_END)?,
-            text_start: columns.u64(name::TEXT_START)?,
-            page: columns.u64(name::PAGE)?,
-            published: columns.u64(name::PUBLISHED)?,
-        })
+        Ok(Self { ranking, plan, words, columns })
     }
 
     /// What the page's score is made of; `None` if it has none of the words where they are wanted.
     fn parts(&mut self, doc: u32) -> Option<Parts> {
         let sections = Sections {
-            title_end: position(&self.title_end, doc),
-            text_start: position(&self.text_start, doc),
+            title_end: position(&self.columns.title_end, doc),
+            text_start: position(&self.columns.text_start, doc),
         };
-        let length = self.ranking.relative_length(&self.length, doc);
+        let length = self.ranking.relative_length(self.columns, doc);
         let mut parts = Vec::with_capacity(self.words.len());
         for (word, planned) in self.words.iter_mut().zip(&self.plan.words) {
             word.read_positions(doc);
@@ -254,7 +242,7 @@ impl<'r> Segment<'r> {
         {
             return None;
         }
-        let page = self.page.first(doc).unwrap_or(0);
+        let page = self.columns.page.first(doc).unwrap_or(0);
         Some(Parts {
             words: parts,
             near: self.near(length),
@@ -279,7 +267,8 @@ impl<'r> Segment<'r> {
     }
 
     fn fresh_factor(&self, doc: u32) -> f32 {
-        let (Some(now), Some(published)) = (self.ranking.now, self.published.first(doc)) else {
+        let (Some(now), Some(published)) = (self.ranking.now, self.columns.published.first(doc))
+        else {
             return 1.0;
         };
         let age_ms = now.0.saturating_sub(published) as f32;

@@ -89,3 +89,49 @@ fn the_right_to_write_goes_from_hand_to_hand() {
     drop(lender);
     assert_keys(&open(&dir).unwrap(), 2 * ROUNDS);
 }
+
+#[test]
+fn an_index_at_rest_has_few_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = open(&dir).unwrap();
+    for number in 0..10 {
+        index.apply(&[numbered(number)], &[], number + 1).unwrap();
+    }
+    index.take_in(&[numbered(10)], &[], 11).unwrap();
+    assert_eq!(index.segment_count(), 10);
+    index.settle().unwrap();
+    assert_eq!(index.segment_count(), 1);
+    assert_eq!(
+        (index.applied_upto(), count(&index)),
+        (11, 11),
+        "what was taken in is there as well"
+    );
+    assert_keys(&index, 11);
+    index.apply(&[numbered(0)], &[], 12).unwrap();
+    index.settle().unwrap();
+    assert_keys(&index, 11);
+    drop(index);
+    assert_keys(&open(&dir).unwrap(), 11);
+}
+
+/// Merging beside everything else: pages come in meanwhile, and what was taken in counts from the next
+/// commit on.
+#[test]
+fn an_index_settles_beside_its_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = open(&dir).unwrap();
+    for number in 0..10 {
+        index.apply(&[numbered(number)], &[], number + 1).unwrap();
+    }
+    assert!(!index.settle_beside().unwrap(), "it is only begun");
+    index.take_in(&[numbered(10)], &[], 11).unwrap();
+    while !index.settle_beside().unwrap() {
+        std::thread::yield_now();
+    }
+    assert_eq!((index.segment_count(), index.applied_upto()), (1, 10));
+    assert_keys(&index, 10);
+    assert!(!index.settle_beside().unwrap(), "there is nothing left to do");
+    index.commit().unwrap();
+    assert_eq!(index.applied_upto(), 11);
+    assert_keys(&index, 11);
+}

@@ -62,3 +62,19 @@ fn a_quotation_in_prose_demands_nothing() {
     let prose = "I am looking for articles which treat the conduction of heat, the \"composite structures\" of slabs, and layers of them";
     assert_eq!(web.paths(prose)[0], "heat");
 }
+
+/// In a long question, words that are everywhere only rank what the others find.
+#[test]
+fn common_words_of_a_long_question_find_nothing_alone() {
+    let common = |number: u32| {
+        page(&format!("https://c.example/{number}"), "", "a weather report of the valley")
+    };
+    let mut pages: Vec<IndexDoc> = (0..40).map(common).collect();
+    pages.push(page("https://a.example/plain", "", "zinc opal jade ruby onyx topaz lizard"));
+    pages.push(page("https://a.example/better", "", "zinc opal jade ruby onyx topaz weather"));
+    let web = Web::of(&pages);
+    let found = web.search("zinc opal jade ruby onyx topaz weather");
+    assert_eq!(found.estimated_total, 2);
+    assert_eq!(web.paths("zinc opal jade ruby onyx topaz weather"), ["better", "plain"]);
+    assert_eq!(web.search("zinc weather").estimated_total, 42, "a short question means each word");
+}

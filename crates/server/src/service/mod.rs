@@ -104,6 +104,7 @@ pub(crate) struct Inner {
     gate: HostGate,
     links: LinkMemory,
     readers: Readers,
+    searchers: Readers,
     exports: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
@@ -136,7 +137,8 @@ impl Service {
             feeds: Feeds::default(),
             gate: HostGate::default(),
             links: LinkMemory::default(),
-            readers: Readers::default(),
+            readers: Readers::of_store(),
+            searchers: Readers::of_index(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
@@ -188,8 +190,24 @@ impl Service {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
+        self.answered(&self.inner.readers, work).await
+    }
+
+    /// The same for searches by words.
+    pub(crate) async fn look_up<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.answered(&self.inner.searchers, work).await
+    }
+
+    async fn answered<T: Send + 'static>(
+        &self,
+        readers: &Readers,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
         let service = self.clone();
-        let done = self.inner.readers.answer(move || work(&service)).await;
+        let done = readers.answer(move || work(&service)).await;
         done.unwrap_or_else(|| Err(failed_in_the_middle()))
     }
 

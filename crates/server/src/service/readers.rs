@@ -8,15 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Questions that are worked on at the same time; the next one waits. Reading and searching is work
-/// for a core and a disk: more at once would only take turns.
-const READERS_MAX: usize = 16;
+/// Questions to the store that are worked on at the same time; the next one waits. Reading is work for
+/// a core and a disk: more at once would only take turns.
+const STORE_READERS_MAX: usize = 16;
+/// Fewest searches that are worked on at the same time.
+const SEARCHERS_MIN: usize = 2;
 
 type Question = Box<dyn FnOnce() + Send>;
 
 /// Who works on questions, and what waits for them.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Readers {
+    /// Questions that are worked on at the same time.
+    at_once_max: usize,
     /// Held to take or to add a question, never while one is worked on.
     line: Arc<Mutex<Line>>,
 }
@@ -28,6 +32,18 @@ struct Line {
 }
 
 impl Readers {
+    /// Those who read the store.
+    pub(super) fn of_store() -> Self {
+        Self { at_once_max: STORE_READERS_MAX, line: Arc::default() }
+    }
+
+    /// Those who search. A search by words is a few milliseconds of work for a core: as many as there are
+    /// cores, one after the other, are all done sooner than if they took turns.
+    pub(super) fn of_index() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { at_once_max: cores.max(SEARCHERS_MIN), line: Arc::default() }
+    }
+
     /// Works on a question. `None` if it failed in the middle.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
@@ -41,7 +57,7 @@ impl Readers {
     fn add(&self, question: Question) {
         let mut line = self.line();
         line.waiting.push_back(question);
-        if line.working == READERS_MAX {
+        if line.working == self.at_once_max {
             return;
         }
         line.working += 1;
@@ -80,11 +96,11 @@ mod tests {
 
     #[tokio::test]
     async fn many_questions_are_answered_by_a_few_threads() {
-        let readers = Readers::default();
+        let readers = Readers::of_store();
         let gate = Arc::new(Mutex::new(()));
         let (said, answers) = std::sync::mpsc::channel();
         let closed = gate.lock().unwrap();
-        for number in 0..READERS_MAX * 50 {
+        for number in 0..STORE_READERS_MAX * 50 {
             let (gate, said) = (Arc::clone(&gate), said.clone());
             readers.add(Box::new(move || {
                 drop(gate.lock());
@@ -93,14 +109,14 @@ mod tests {
         }
         drop((closed, said));
         let (numbers, threads): (HashSet<usize>, HashSet<ThreadId>) = answers.into_iter().unzip();
-        assert_eq!(numbers.len(), READERS_MAX * 50);
-        assert!(threads.len() <= READERS_MAX, "{} threads", threads.len());
+        assert_eq!(numbers.len(), STORE_READERS_MAX * 50);
+        assert!(threads.len() <= STORE_READERS_MAX, "{} threads", threads.len());
     }
 
     #[tokio::test]
     async fn a_question_that_fails_costs_nobody_else_an_answer() {
-        let readers = Readers::default();
-        for _ in 0..=READERS_MAX {
+        let readers = Readers::of_store();
+        for _ in 0..=STORE_READERS_MAX {
             assert_eq!(readers.answer(|| -> u32 { panic!("on purpose") }).await, None);
         }
         assert_eq!(readers.answer(|| 7).await, Some(7));

@@ -22,16 +22,17 @@ impl Service {
         let ask = self.search_ask(&body)?;
         let (offset, limit) = (body.offset.unwrap_or(0), body.limit.unwrap_or(LIMIT));
         let begun = self.inner().clock.now();
-        let found = self
-            .read(move |service| {
-                let lines = service.ask(&Ask::Search(ask))?;
-                let found = lines.into_iter().find_map(|line| match line {
-                    Answer::Found(found) => Some(*found),
-                    _ => None,
-                });
-                Ok(found.unwrap_or_default())
-            })
-            .await?;
+        // A pattern is looked for in one page after the other, which may take long.
+        let is_pattern = ask.pattern;
+        let search = move |service: &Self| {
+            let lines = service.ask(&Ask::Search(ask))?;
+            let found = lines.into_iter().find_map(|line| match line {
+                Answer::Found(found) => Some(*found),
+                _ => None,
+            });
+            Ok(found.unwrap_or_default())
+        };
+        let found = if is_pattern { self.read(search).await } else { self.look_up(search).await }?;
         self.inner().metrics.searched_ms(self.inner().clock.now().ms_since(begun));
         Ok(self.search_view(body.q, offset, limit, found))
     }
@@ -39,7 +40,7 @@ impl Service {
     /// Ways to go on typing.
     pub async fn suggest(&self, typed: String, max: usize) -> Result<Vec<String>, Problem> {
         check_length("q", &typed, QUERY_BYTES_MAX)?;
-        self.read(move |service| {
+        self.look_up(move |service| {
             let lines = service.ask(&Ask::Suggest { typed, max })?;
             let ways = lines.into_iter().filter_map(|line| match line {
                 Answer::Suggestion(way) => Some(way),

@@ -349,8 +349,7 @@ pub(super) fn import(
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
         let indexer = Indexer::new(open.store.clone(), index.clone());
-        let followed = indexer.catch_up(&mut |_| {}).and_then(|_| indexer.digest_links());
-        followed.map_err(|error| backend::index_message(&error))?;
+        indexer.finish(&mut |_| {}).map_err(|error| backend::index_message(&error))?;
     }
     open.store.close().map_err(refuse)?;
     if session.global.json {
@@ -380,9 +379,8 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
     let Some(index) = open.index.clone() else { return Ok(0) };
     let indexer = Indexer::new(open.store.clone(), index.clone());
     let looked_at = indexer
-        .catch_up(&mut |pages| session.talk.note(&format!("{} pages", show_count(pages))))
+        .finish(&mut |pages| session.talk.note(&format!("{} pages", show_count(pages))))
         .map_err(|error| failed(&error))?;
-    indexer.digest_links().map_err(|error| failed(&error))?;
     let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
     let upto = index.applied_upto();
     open.store.close().map_err(|error| backend::store_message(&error))?;
