@@ -28,7 +28,7 @@ use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 const FORMAT_FILE: &str = "telusur-index.version";
 pub(crate) const RANKS_FILE: &str = "link-ranks.bin";
 /// A page or two of text to a block. Every hit has its block unpacked: blocks four times as long would

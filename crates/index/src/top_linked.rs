@@ -1,5 +1,7 @@
 //! The best linked pages and sites.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use tantivy::DocAddress;
 use tantivy::collector::TopDocs;
@@ -7,7 +9,7 @@ use tantivy::query::{BooleanQuery, Query as EngineQuery, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Term, Value};
 use telusur_model::CrawlNo;
 
-use crate::fields::link_number;
+use crate::fields::{link_number, name};
 use crate::inert::inert;
 use crate::view::View;
 use crate::{IndexError, SearchIndex};
@@ -49,7 +51,7 @@ impl SearchIndex {
         max: usize,
     ) -> Result<Vec<TopPage>, IndexError> {
         let (view, links) = (self.view(), self.links());
-        let mut top = Vec::new();
+        let (mut top, mut links_to) = (Vec::new(), Vec::new());
         for (page, times_average) in links.ranks.best_pages().into_iter().take(LOOKED_AT_MAX) {
             if top.len() == max {
                 break;
@@ -60,13 +62,17 @@ impl SearchIndex {
             if url.is_empty() {
                 continue;
             }
-            let link = Term::from_field_u64(self.fields().link, link_number(&url));
+            links_to.push(link_number(&url));
             top.push(TopPage {
                 title: inert(&self.stored(&view, address, self.fields().title)?, CHARS_MAX),
                 times_average,
-                linked_from: view.searcher.doc_freq(&link)?,
+                linked_from: 0,
                 url: inert(&url, CHARS_MAX),
             });
+        }
+        let counts = linking_pages(&view, &links_to)?;
+        for (page, link) in top.iter_mut().zip(links_to) {
+            page.linked_from = counts[&link];
         }
         Ok(top)
     }
@@ -119,4 +125,18 @@ impl SearchIndex {
         let page: tantivy::TantivyDocument = view.searcher.doc(address)?;
         Ok(page.get_first(field).and_then(|value| value.as_str()).unwrap_or_default().to_owned())
     }
+}
+
+/// How many pages have each of these links.
+fn linking_pages(view: &View, links: &[u64]) -> Result<HashMap<u64, u64>, IndexError> {
+    let mut counts: HashMap<u64, u64> = links.iter().map(|link| (*link, 0)).collect();
+    for segment in view.searcher.segment_readers() {
+        let column = segment.fast_fields().u64(name::LINK)?;
+        for link in segment.doc_ids_alive().flat_map(|doc| column.values_for_doc(doc)) {
+            if let Some(count) = counts.get_mut(&link) {
+                *count += 1;
+            }
+        }
+    }
+    Ok(counts)
 }

@@ -446,18 +446,21 @@ impl Planner<'_> {
             Filter::UrlWords(words) => all_exact(words, fields.url_words),
             Filter::Language(code) => text(fields.language, code),
             Filter::Kind(kind) => text(fields.kind, kind),
-            Filter::From(time) => time_range(fields.time, time.0, u64::MAX),
+            Filter::From(time) => range(fields.time, time.0, u64::MAX),
             Filter::Until(time) => match time.0.checked_sub(1) {
-                Some(last) => time_range(fields.time, 0, last),
+                Some(last) => range(fields.time, 0, last),
                 None => Box::new(EmptyQuery),
             },
             Filter::Year(year) => number(fields.year, u64::from(*year)),
             Filter::Has(what) => text(fields.has, what),
             Filter::Crawl(crawl) => number(fields.crawl, u64::from(*crawl)),
             Filter::Status(first, last) => {
-                time_range(fields.status, u64::from(*first), u64::from(*last))
+                range(fields.status, u64::from(*first), u64::from(*last))
             }
-            Filter::Link(url) => number(fields.link, link_number(url)),
+            Filter::Link(url) => {
+                let link = link_number(url);
+                range(fields.link, link, link)
+            }
             Filter::Rights(word) => text(fields.rights, word),
         };
         Ok((Occur::Must, quiet(query)))
@@ -567,7 +570,7 @@ fn term_query(term: Term) -> Box<dyn EngineQuery> {
     Box::new(TermQuery::new(term, IndexRecordOption::Basic))
 }
 
-fn time_range(field: Field, first: u64, last: u64) -> Box<dyn EngineQuery> {
+fn range(field: Field, first: u64, last: u64) -> Box<dyn EngineQuery> {
     use std::ops::Bound::Included;
     let term = |value| Included(Term::from_field_u64(field, value));
     Box::new(RangeQuery::new(term(first), term(last)))

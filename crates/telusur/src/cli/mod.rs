@@ -240,6 +240,8 @@ pub enum Command {
     FakeWeb {
         /// What it looks like: seed=1,hosts=10,pages=20000
         spec: String,
+        /// A directory of saved pages to serve
+        bodies: Option<PathBuf>,
     },
 }
 
@@ -327,9 +329,12 @@ pub struct ExplainArgs {
 /// The arguments of `bench`.
 #[derive(Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// Pages of the synthetic web
-    #[arg(long, value_name = "N", default_value = "20k")]
-    pub pages: String,
+    /// Pages of the synthetic web [default: 20k, or as many as --from has]
+    #[arg(long, value_name = "N")]
+    pub pages: Option<String>,
+    /// Crawl the files of this directory instead, each served as a page; their links are not followed
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
     /// Hosts that they lie on
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub hosts: usize,

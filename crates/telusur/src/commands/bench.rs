@@ -21,11 +21,14 @@ use crate::backend;
 use crate::cli::BenchArgs;
 use crate::crawl_request::CrawlRequest;
 use crate::foreground::{Foreground, parsers};
-use crate::message::{Code, Message};
+use crate::message::{Code, Message, shown};
 use crate::progress::ProgressDisplay;
 use crate::settings::{Given, Key, Raw};
 use crate::summary::Cost;
 use crate::units::{read_count, read_size, show_count, show_size};
+
+/// Pages of the synthetic web, if nobody says how many.
+const PAGES: u64 = 20_000;
 
 pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn Write) -> Outcome {
     let keep = Raw::Untyped(arguments.keep.clone());
@@ -43,9 +46,10 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         },
     ];
     let settings = session.settings(given)?.settings;
-    let spec = spec(arguments)?;
+    let saved = arguments.from.as_deref().map(saved_pages).transpose()?;
+    let spec = spec(arguments, saved.as_ref().map(|pages| pages.len() as u64))?;
     let web = FakeWeb::new(spec.clone()).map_err(|error| bad(error.to_string()))?;
-    let server = FakeWebProcess::start(&spec)?;
+    let server = FakeWebProcess::start(&spec, arguments.from.as_deref())?;
     let web = web.on_port(server.port);
     let scratch = Scratch::new()?;
     let mut open = backend::open(&scratch.0)?;
@@ -53,7 +57,9 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     if !arguments.search {
         open.index = None;
     }
-    let mut request = CrawlRequest::new(&settings, web.seeds(), Some("bench".into()));
+    // Saved pages do not lead to each other.
+    let seeds = if saved.is_some() { web.urls().collect() } else { web.seeds() };
+    let mut request = CrawlRequest::new(&settings, seeds, Some("bench".into()));
     request.scope.kind = ScopeKind::Any;
     request.scope.exclude.clear();
     request.politeness = Politeness {
@@ -67,7 +73,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     request.limits = Limits {
         urls_per_host_max: u64::MAX,
         urls_per_site_max: u64::MAX,
-        depth_max: Some(u16::MAX),
+        depth_max: Some(if saved.is_some() { 0 } else { u16::MAX }),
         ..Limits::default()
     };
     let crawl = request.into_crawl(SystemClock::new().wall());
@@ -120,9 +126,13 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
 }
 
 /// Serves a synthetic web until standard input ends; the first line of output is the port.
-pub(super) fn serve_fake_web(spec: &str, output: &mut dyn Write) -> Outcome {
+pub(super) fn serve_fake_web(spec: &str, bodies: Option<&Path>, output: &mut dyn Write) -> Outcome {
     let spec: FakeWebSpec = spec.parse().map_err(|error| bad(format!("{error}")))?;
-    let web = FakeWeb::new(spec).map_err(|error| bad(error.to_string()))?;
+    let mut web = FakeWeb::new(spec).map_err(|error| bad(error.to_string()))?;
+    if let Some(directory) = bodies {
+        let read = |path: &PathBuf| std::fs::read(path).map_err(unreadable(path));
+        web = web.with_bodies(saved_pages(directory)?.iter().map(read).collect::<Result<_, _>>()?);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -137,10 +147,33 @@ pub(super) fn serve_fake_web(spec: &str, output: &mut dyn Write) -> Outcome {
     })
 }
 
-fn spec(arguments: &BenchArgs) -> Result<FakeWebSpec, Message> {
-    let pages = read_count(&arguments.pages)
-        .filter(|pages| *pages > 0)
-        .ok_or_else(|| bad(format!("--pages {:?} is not a count such as 20k", arguments.pages)))?;
+/// The files of a directory, by name.
+fn saved_pages(directory: &Path) -> Result<Vec<PathBuf>, Message> {
+    let mut pages = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(unreadable(directory))? {
+        let path = entry.map_err(unreadable(directory))?.path();
+        if path.is_file() {
+            pages.push(path);
+        }
+    }
+    if pages.is_empty() {
+        return Err(bad(format!("there is no file in {}", shown(&directory.to_string_lossy()))));
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+fn unreadable(path: &Path) -> impl Fn(std::io::Error) -> Message + '_ {
+    move |error| bad(format!("cannot read {}: {error}", shown(&path.to_string_lossy())))
+}
+
+fn spec(arguments: &BenchArgs, saved: Option<u64>) -> Result<FakeWebSpec, Message> {
+    let pages = match &arguments.pages {
+        Some(text) => read_count(text)
+            .filter(|pages| *pages > 0)
+            .ok_or_else(|| bad(format!("--pages {text:?} is not a count such as 20k")))?,
+        None => saved.unwrap_or(PAGES),
+    };
     let page_bytes =
         read_size(&arguments.page_bytes).and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(
             || bad(format!("--page-bytes {:?} is not a size such as 20kB", arguments.page_bytes)),
@@ -166,12 +199,13 @@ struct FakeWebProcess {
 }
 
 impl FakeWebProcess {
-    fn start(spec: &FakeWebSpec) -> Result<Self, Message> {
+    fn start(spec: &FakeWebSpec, bodies: Option<&Path>) -> Result<Self, Message> {
         let refuse =
             |what: String| Message::new(Code::Storage, format!("serve the synthetic web: {what}"));
         let program = std::env::current_exe().map_err(|error| refuse(error.to_string()))?;
         let mut child = Command::new(program)
             .args(["fake-web", &spec.to_string()])
+            .args(bodies)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

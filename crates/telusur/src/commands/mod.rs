@@ -206,7 +206,9 @@ impl Session {
             Command::Politeness { host } => politeness::politeness(self, &host, output),
             Command::Verify => verify::verify(self, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),
-            Command::FakeWeb { spec } => bench::serve_fake_web(&spec, output),
+            Command::FakeWeb { spec, bodies } => {
+                bench::serve_fake_web(&spec, bodies.as_deref(), output)
+            }
             Command::Explain(arguments) => explain::explain(self, &arguments, output),
             Command::Inspect(InspectCommand::Url(arguments)) => {
                 inspect::inspect_url(self, &arguments, output)

@@ -354,3 +354,29 @@ fn the_bench_measures_a_complete_crawl() {
         assert!(figures[figure].as_f64().unwrap() > 0.0, "{figure}: {figures}");
     }
 }
+
+#[test]
+fn the_bench_measures_with_saved_pages() {
+    let place = Place::new();
+    let saved = tempfile::tempdir().unwrap();
+    let from = saved.path().to_str().unwrap();
+    let empty = place.run(&["bench", "--from", from]);
+    assert!(empty.error(2).contains("there is no file in"), "{empty:?}");
+    for number in 0..5 {
+        let page = format!("<title>{number}</title><a href=/elsewhere>{number}</a> otter {number}");
+        std::fs::write(saved.path().join(format!("{number}.html")), page).unwrap();
+    }
+    let seen = place.run(&[
+        "bench",
+        "--from",
+        from,
+        "--hosts",
+        "2",
+        "--search",
+        "--json",
+        "--no-progress",
+    ]);
+    let figures: Value = serde_json::from_str(seen.result()).unwrap();
+    assert_eq!(figures["pages"], 5);
+    assert!(figures["findable_seconds_p95"].is_number(), "{figures}");
+}

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use telusur_model::PageUrl;
 
 use self::page_html::{Hrefs, PageParts, PageWriter, push_number};
@@ -29,6 +30,8 @@ pub struct FakeWeb {
     shape: Shape,
     writer: Arc<PageWriter>,
     naming: Naming,
+    /// Saved pages that are served in place of made ones, in turn.
+    bodies: Arc<[Bytes]>,
 }
 
 /// How hosts are called.
@@ -46,12 +49,18 @@ impl FakeWeb {
         spec.check()?;
         let shape = Shape::new(&spec);
         let writer = Arc::new(PageWriter::new(spec.seed));
-        Ok(Self { spec, shape, writer, naming: Naming::Names })
+        Ok(Self { spec, shape, writer, naming: Naming::Names, bodies: Arc::default() })
     }
 
     /// The same web with hosts called by loopback addresses and this port.
     pub fn on_port(&self, port: u16) -> Self {
         Self { naming: Naming::Loopback { port }, ..self.clone() }
+    }
+
+    /// The same web with these pages in place of made ones, one after the other and again from the first.
+    /// Their links lead elsewhere: no page leads to another.
+    pub fn with_bodies(&self, bodies: Vec<Vec<u8>>) -> Self {
+        Self { bodies: bodies.into_iter().map(Bytes::from).collect(), ..self.clone() }
     }
 
     /// What it looks like.
@@ -182,7 +191,16 @@ impl FakeWeb {
         {
             return FakeAnswer::cut();
         }
-        FakeAnswer::html(self.html(at))
+        match self.saved_body(at) {
+            Some(body) => FakeAnswer::ok("text/html", body),
+            None => FakeAnswer::html(self.html(at)),
+        }
+    }
+
+    fn saved_body(&self, at: PageAt) -> Option<Bytes> {
+        let pages_before: u64 = (0..at.host).map(|host| self.pages_of(host)).sum();
+        let place = (pages_before + at.page).checked_rem(self.bodies.len() as u64)?;
+        self.bodies.get(usize::try_from(place).ok()?).cloned()
     }
 
     fn html(&self, at: PageAt) -> String {

@@ -194,3 +194,12 @@ fn numbered_pages_have_gaps_and_an_end() {
     assert_eq!((200..300).filter(|number| status(*number) == 200).count(), 0);
     assert_eq!(web.answer(0, "/p/199").status, 200, "pages themselves have no gaps");
 }
+
+#[test]
+fn saved_pages_are_served_in_turn() {
+    let spec: FakeWebSpec = "hosts=2,pages=5".parse().unwrap();
+    let web = FakeWeb::new(spec).unwrap().with_bodies(vec![b"one".to_vec(), b"two".to_vec()]);
+    let body = |host, page| web.answer(host, &format!("/p/{page}")).body;
+    let all = [body(0, 0), body(0, 1), body(1, 0), body(1, 1), body(1, 2)];
+    assert_eq!(all, ["one", "two", "one", "two", "one"].map(bytes::Bytes::from));
+}
