@@ -22,6 +22,7 @@ use crate::crawl_request::{CrawlRequest, Start};
 use crate::json::write_json_line;
 use crate::lines::csv_field;
 use crate::message::{Code, Message, printable, shown};
+use crate::progress::{Imported, Indexing, ProgressDisplay};
 use crate::terminal::wants_color;
 use crate::units::{read_duration_ms, show_count, show_size};
 
@@ -312,7 +313,8 @@ pub(super) fn import(
     let lines = open_lines(path)?;
     let open = backend::open(backend::data_dir(&settings))?;
     let refuse = |error: StoreError| backend::store_message(&error);
-    let now = SystemClock::new().wall();
+    let clock = SystemClock::new();
+    let now = clock.wall();
     let title = name.map_or_else(|| format!("import {}", path.display()), str::to_owned);
     let request = CrawlRequest::new(&settings, Start::default(), Some(title.clone()));
     let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev();
@@ -332,6 +334,7 @@ pub(super) fn import(
     };
     let no = crawl.no;
     let mut importer = Importer::new(open.store.as_ref(), crawl);
+    let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let mut count = 0_u64;
     for (number, line) in (1_u64..).zip(lines.lines()) {
         let line = line.map_err(|error| unreadable(path, &error))?;
@@ -343,14 +346,20 @@ pub(super) fn import(
         let url = document.address().map_err(|why| bad_line(number, &why))?;
         importer.add(document, url, now).map_err(refuse)?;
         count += 1;
+        display.update_imported(Imported(count), clock.now());
     }
     importer.flush().map_err(refuse)?;
     let state = CrawlState::Finished { why: FinishReason::Drained };
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
         let indexer = Indexer::new(open.store.clone(), index.clone());
-        indexer.finish(&mut |_| {}).map_err(|error| backend::index_message(&error))?;
+        let progress = &mut |indexed: u64| {
+            let behind = count.saturating_sub(indexed);
+            display.update_indexing(Indexing { indexed, behind }, clock.now());
+        };
+        indexer.finish(progress).map_err(|error| backend::index_message(&error))?;
     }
+    display.finish();
     open.store.close().map_err(refuse)?;
     if session.global.json {
         write_json_line(output, &json!({ "crawl": no.to_string(), "documents": count }))?;
@@ -378,9 +387,13 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
     }
     let Some(index) = open.index.clone() else { return Ok(0) };
     let indexer = Indexer::new(open.store.clone(), index.clone());
-    let looked_at = indexer
-        .finish(&mut |pages| session.talk.note(&format!("{} pages", show_count(pages))))
-        .map_err(|error| failed(&error))?;
+    let clock = SystemClock::new();
+    let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
+    let progress = &mut |indexed: u64| {
+        display.update_indexing(Indexing { indexed, behind: 0 }, clock.now());
+    };
+    let looked_at = indexer.finish(progress).map_err(|error| failed(&error))?;
+    display.finish();
     let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
     let upto = index.applied_upto();
     open.store.close().map_err(|error| backend::store_message(&error))?;

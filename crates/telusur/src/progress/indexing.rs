@@ -1,4 +1,4 @@
-//! [`Indexing`]: how far an indexer has come, in words.
+//! [`Indexing`] and [`Imported`]: how far an indexer or an import has come, in words.
 
 use super::picture::spinner;
 use crate::terminal::Terminal;
@@ -25,11 +25,31 @@ impl Indexing {
             0 => String::new(),
             pages => format!("   to index {}", show_count(pages)),
         };
-        let spinner = spinner(ticks, terminal.is_unicode);
-        let line = format!("  {spinner} {} pages indexed{behind}", show_count(self.indexed));
-        // A line that fills the last column makes many terminals wrap.
-        line.chars().take(terminal.columns.saturating_sub(1)).collect()
+        let words = format!("{} pages indexed{behind}", show_count(self.indexed));
+        live_line(&words, terminal, ticks)
     }
+}
+
+/// How many documents an import has stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Imported(pub u64);
+
+impl Imported {
+    /// One line without any escape: `1240 documents stored`.
+    pub(super) fn plain_line(self) -> String {
+        format!("{} documents stored", self.0)
+    }
+
+    /// One line for a terminal.
+    pub(super) fn live_line(self, terminal: &Terminal, ticks: usize) -> String {
+        live_line(&format!("{} documents stored", show_count(self.0)), terminal, ticks)
+    }
+}
+
+fn live_line(words: &str, terminal: &Terminal, ticks: usize) -> String {
+    let line = format!("  {} {words}", spinner(ticks, terminal.is_unicode));
+    // A line that fills the last column makes many terminals wrap.
+    line.chars().take(terminal.columns.saturating_sub(1)).collect()
 }
 
 #[cfg(test)]
@@ -50,6 +70,8 @@ mod tests {
         assert_eq!(&indexing.live_line(&terminal, 0)[3..], " 1,240 pages indexed");
         let late = Indexing { behind: 12, ..indexing };
         assert_eq!(&late.live_line(&terminal, 3)[3..], " 1,240 pages indexed   to index 12");
+        assert_eq!(Imported(1_240).plain_line(), "1240 documents stored");
+        assert_eq!(&Imported(1_240).live_line(&terminal, 0)[3..], " 1,240 documents stored");
         terminal.columns = 20;
         assert_eq!(late.live_line(&terminal, 3).len(), 19);
     }

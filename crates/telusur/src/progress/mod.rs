@@ -12,7 +12,7 @@ use telusur_model::{Moment, Progress};
 
 use crate::terminal::Terminal;
 
-pub use indexing::Indexing;
+pub use indexing::{Imported, Indexing};
 pub use picture::{Picture, plain_line};
 pub use strip::{count_parts, leg_text, legend, strip_line};
 
@@ -65,6 +65,14 @@ impl ProgressDisplay {
         if self.is_due(now) {
             let plain = || indexing.plain_line();
             self.draw(plain, |terminal, ticks| indexing.live_line(terminal, ticks));
+        }
+    }
+
+    /// Shows how far an import has come, unless that was shown a moment ago.
+    pub fn update_imported(&mut self, imported: Imported, now: Moment) {
+        if self.is_due(now) {
+            let plain = || imported.plain_line();
+            self.draw(plain, |terminal, ticks| imported.live_line(terminal, ticks));
         }
     }
 
