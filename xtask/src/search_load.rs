@@ -1,7 +1,7 @@
 //! `cargo xtask search-load`: imports many documents into a service, and lets clients search it at the
 //! same time, as browsers and programs do.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -46,8 +46,12 @@ impl SearchLoad<'_> {
         if !data.exists() {
             let documents = scratch.path().join("documents.jsonl");
             let text_bytes = self.write_documents(&documents, &sentences)?;
-            import(&program, &data, &documents, text_bytes)?;
+            // Under another name, so that half of it is never taken for all.
+            let part = data.with_extension("part");
+            import(&program, &part, &documents, text_bytes)?;
+            fs::rename(&part, &data).context("keep the index")?;
         }
+        println!("{} documents", index_status(&program, &data)?["documents"]);
         let service = Service::start(&program, &data, &[])?;
         let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
         let mut took = runtime.block_on(self.search(&service, &sentences))?;
@@ -129,8 +133,7 @@ fn import(program: &Path, data: &Path, documents: &Path, text_bytes: u64) -> any
     let start = Instant::now();
     telusur(program, data, &["import", path_text(documents)?, "--name", "load"])?;
     println!("{} MB of text, imported in {:.0} s", text_bytes >> 20, start.elapsed().as_secs_f64());
-    let index = telusur(program, data, &["--json", "index", "status"])?;
-    let index: Value = serde_json::from_slice(&index).context("read the size of the index")?;
+    let index = index_status(program, data)?;
     let size = |name: &str| index[name].as_u64().unwrap_or(0);
     let (all, stored) = (size("bytes"), size("stored_bytes"));
     println!(
@@ -140,6 +143,11 @@ fn import(program: &Path, data: &Path, documents: &Path, text_bytes: u64) -> any
         (all - stored) as f64 * 100.0 / text_bytes as f64
     );
     Ok(())
+}
+
+fn index_status(program: &Path, data: &Path) -> anyhow::Result<Value> {
+    let status = telusur(program, data, &["--json", "index", "status"])?;
+    serde_json::from_slice(&status).context("read the size of the index")
 }
 
 /// Searches until nothing is left to search for.

@@ -93,15 +93,12 @@ impl Indexer {
         }
     }
 
-    /// Makes everything searchable that is stored, works out what links say, and leaves the index in the
-    /// order in which it is searched soonest. Gives the number of pages looked at.
-    pub fn finish(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, IndexingError> {
-        let pages = self.catch_up(progress)?;
-        self.digest_links()?;
-        if pages > 0 {
-            self.index.settle()?;
+    /// Puts the index in order, in which it is searched sooner. Takes a while if many pages were taken in,
+    /// and is not needed: if it fails, the index stays as it is.
+    pub fn settle(&self) {
+        if let Err(error) = self.index.settle() {
+            tracing::warn!(%error, "the search index stays as it is");
         }
-        Ok(pages)
     }
 
     /// Takes in the next pages, without a commit, and gives their number.
@@ -125,8 +122,12 @@ impl Indexer {
     }
 
     /// Puts the index in order while nothing comes in.
-    fn settle_beside(&self) -> Result<(), IndexingError> {
-        if self.index.settle_beside()? { self.source.committed() } else { Ok(()) }
+    fn settle_beside(&self) {
+        let settled = self.index.settle_beside().map_err(IndexingError::from);
+        let told = settled.and_then(|is_new| if is_new { self.source.committed() } else { Ok(()) });
+        if let Err(error) = told {
+            tracing::warn!(%error, "the search index stays as it is");
+        }
     }
 
     /// Makes everything searchable that was taken in.
@@ -311,7 +312,7 @@ pub(crate) fn follow(
             }
             uncommitted.take_in(indexer, calls, lag)?;
             if idle_looks > LOOKS_BEFORE_REST && uncommitted.given.pages == 0 {
-                indexer.settle_beside()?;
+                indexer.settle_beside();
             }
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
                 digestion = has_outgrown(indexer.index.link_lag())

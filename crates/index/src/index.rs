@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use tantivy::directory::MmapDirectory;
-use tantivy::index::SegmentId;
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::{IndexRecordOption, Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
@@ -23,7 +22,7 @@ use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
 use crate::lending::WriterPlace;
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
-use crate::merging::{Tiers, at_rest};
+use crate::merging::Tiers;
 use crate::view::View;
 use crate::{DocKey, IndexDoc, IndexError};
 
@@ -62,7 +61,7 @@ pub struct SearchIndex {
     pub(crate) reader: IndexReader,
     /// How far the store was taken in by the last commit.
     pub(crate) applied_upto: AtomicU64,
-    /// What searches see; replaced whole after each commit.
+    /// What searches see; replaced whole after each commit, and when segments were merged at rest.
     pub(crate) view: RwLock<Arc<View>>,
     /// What links say; replaced whole when it was worked out anew.
     pub(crate) links: RwLock<Arc<Digest>>,
@@ -80,8 +79,8 @@ pub(crate) struct Writer {
     fresh: HashSet<DocKey>,
     /// How far the store is taken in.
     upto: u64,
-    /// The segments that were last put together at rest.
-    settling: Vec<SegmentId>,
+    /// Whether segments are merged as at rest, since nothing came in for a while.
+    pub(crate) is_resting: bool,
 }
 
 impl Writer {
@@ -96,14 +95,14 @@ impl Writer {
         engine.set_merge_policy(Box::new(Tiers));
         let Checkpoint { upto, log } = Checkpoint::of(index)?;
         let log = LinkLog::open(dir, log)?;
-        Ok(Self {
-            engine,
-            log,
-            linked: Vec::new(),
-            fresh: HashSet::new(),
-            upto,
-            settling: Vec::new(),
-        })
+        Ok(Self { engine, log, linked: Vec::new(), fresh: HashSet::new(), upto, is_resting: false })
+    }
+
+    /// Something comes in: segments are merged as seldom as possible.
+    fn wake(&mut self) {
+        if std::mem::take(&mut self.is_resting) {
+            self.engine.set_merge_policy(Box::new(Tiers));
+        }
     }
 
     /// Makes everything since the last commit durable together with the checkpoint.
@@ -189,6 +188,7 @@ impl SearchIndex {
         upto: u64,
     ) -> Result<(), IndexError> {
         let mut writer = self.writer.ours()?;
+        writer.wake();
         let view = self.view();
         // Takes out what was added before, earlier in this batch as well. Nearly all pages are new, and
         // to look each up is far cheaper than to have each taken out of every segment in vain.
@@ -310,40 +310,6 @@ impl SearchIndex {
         let links: u64 = links.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum();
         let anchors = self.links().anchors.as_ref().map_or(Ok(0), Anchors::disk_bytes)?;
         Ok((usage.total().get_bytes() + links + anchors, stored))
-    }
-
-    /// Puts small segments together, and waits for that: few segments are searched sooner than many. For
-    /// when nothing more will come in for a while.
-    pub fn settle(&self) -> Result<(), IndexError> {
-        // Merges under way keep their segments to themselves.
-        self.release()?;
-        self.take_back()?;
-        let mut writer = self.writer.ours()?;
-        let segments = at_rest(&writer.engine.index().searchable_segment_metas()?);
-        if !segments.is_empty() {
-            writer.engine.merge(&segments).wait()?;
-            self.show(self.applied_upto())?;
-        }
-        Ok(())
-    }
-
-    /// The same for those who cannot wait: looks whether a merge has ended, which searches see then, or
-    /// else begins one. To be called now and then while nothing comes in; true if there is something new
-    /// to see.
-    pub fn settle_beside(&self) -> Result<bool, IndexError> {
-        let mut writer = self.writer.ours()?;
-        let segments = writer.engine.index().searchable_segment_metas()?;
-        if !self.view().is_of(&segments) {
-            self.show(self.applied_upto())?;
-            return Ok(true);
-        }
-        let together = at_rest(&segments);
-        if !together.is_empty() && together != writer.settling {
-            // It goes on by itself. If it fails, the next commit brings other segments to try.
-            drop(writer.engine.merge(&together));
-            writer.settling = together;
-        }
-        Ok(false)
     }
 
     /// Waits for merges and closes. Dropping the index instead is safe, and leaves them undone.

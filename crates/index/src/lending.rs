@@ -33,7 +33,7 @@ impl WriterPlace {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self) -> MutexGuard<'_, Option<Writer>> {
+    pub(crate) fn place(&self) -> MutexGuard<'_, Option<Writer>> {
         // A panic inside the engine stops the process that owns the index; the lock itself guards
         // nothing that could be half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -20,6 +20,7 @@ mod merging;
 mod near_duplicates;
 mod query;
 mod search;
+mod settling;
 mod top_linked;
 mod view;
 

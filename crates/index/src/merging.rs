@@ -16,6 +16,9 @@ use tantivy::indexer::{MergeCandidate, MergePolicy};
 const MERGED_TOGETHER: u32 = 16;
 /// A segment is not merged any more when it has so many pages: rewriting it would take minutes.
 const PAGES_MAX: u32 = 5_000_000;
+/// Pages that are written anew at once at rest: some ten seconds, for which whoever wants to write the
+/// index next has to wait.
+const REST_PAGES_MAX: u32 = 300_000;
 /// A segment is written anew when one in so many of its pages is out of date: they are still read by
 /// every search.
 const OUT_OF_DATE_ONE_IN: u32 = 4;
@@ -31,25 +34,41 @@ impl MergePolicy for Tiers {
     }
 }
 
-/// What is put together when nothing comes in: the segments that are no larger than all smaller ones
-/// together, and those smaller ones. A segment is written anew only when that at least doubles it, and
+/// The way in which segments are merged when nothing comes in: those that are no larger than all smaller
+/// ones together become one with these. A segment is written anew only when that at least doubles it, and
 /// hardly more segments are left than there are doublings in the largest.
-pub(crate) fn at_rest(segments: &[SegmentMeta]) -> Vec<SegmentId> {
-    let mut segments: Vec<Segment> = segments.iter().map(Segment::of).collect();
-    segments.retain(|segment| segment.pages <= PAGES_MAX);
-    settled(&mut segments)
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AtRest;
+
+impl MergePolicy for AtRest {
+    fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
+        let together = together_at_rest(segments.iter().map(Segment::of).collect());
+        let ids: Vec<SegmentId> = together.iter().map(|segment| segment.id).collect();
+        if ids.is_empty() { Vec::new() } else { vec![MergeCandidate(ids)] }
+    }
 }
 
-fn settled(segments: &mut [Segment]) -> Vec<SegmentId> {
+/// How many pages would be written anew at rest.
+pub(crate) fn pages_at_rest(segments: &[SegmentMeta]) -> u64 {
+    let together = together_at_rest(segments.iter().map(Segment::of).collect());
+    together.iter().map(|segment| u64::from(segment.pages)).sum()
+}
+
+fn together_at_rest(mut segments: Vec<Segment>) -> Vec<Segment> {
     segments.sort_by_key(|segment| (segment.pages, segment.id));
-    let (mut sum, mut count) = (0, 0);
+    let (mut sum, mut count) = (0_u32, 0);
     for (place, segment) in segments.iter().enumerate() {
-        if segment.pages <= sum {
+        let before = sum;
+        sum = sum.saturating_add(segment.pages);
+        if sum > REST_PAGES_MAX {
+            break;
+        }
+        if segment.pages <= before {
             count = place + 1;
         }
-        sum += segment.pages;
     }
-    segments[..count].iter().map(|segment| segment.id).collect()
+    segments.truncate(count);
+    segments
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,10 +148,8 @@ mod tests {
         let settled_pages = |pages: &[u32]| {
             let segment =
                 |&pages: &u32| Segment { id: SegmentId::generate_random(), pages, out_of_date: 0 };
-            let mut segments: Vec<Segment> = pages.iter().map(segment).collect();
-            let ids = settled(&mut segments);
-            let settled = segments.iter().filter(|segment| ids.contains(&segment.id));
-            settled.map(|segment| segment.pages).collect::<Vec<_>>()
+            let together = together_at_rest(pages.iter().map(segment).collect());
+            together.iter().map(|segment| segment.pages).collect::<Vec<_>>()
         };
         assert!(settled_pages(&[]).is_empty());
         assert!(settled_pages(&[7]).is_empty());
@@ -140,6 +157,8 @@ mod tests {
         assert_eq!(settled_pages(&[48, 8, 48]), [8, 48, 48]);
         assert_eq!(settled_pages(&[1000, 20, 30, 30]), [20, 30, 30]);
         assert!(settled_pages(&[1, 2, 4, 8]).is_empty());
+        let many = REST_PAGES_MAX / 2;
+        assert_eq!(settled_pages(&[many, many, many]), [many, many], "as many as are soon written");
     }
 
     #[test]

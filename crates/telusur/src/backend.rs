@@ -281,7 +281,8 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
 
 fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), IndexingError> {
     let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
-    indexer.finish(&mut |_| {}).map(drop)
+    indexer.catch_up(&mut |_| {})?;
+    indexer.digest_links()
 }
 
 /// A directory that was never made holds no crawls; reading it does not make it.

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use telusur_engine::desk::{self, Desk};
-use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
+use telusur_engine::{Engine, EngineOptions, EngineParts, Indexer, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
-use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
 use telusur_store_embedded::DataDir;
@@ -17,9 +16,6 @@ use crate::backend::{OpenStore, engine_message, request_message};
 use crate::message::{Code, Message, exit};
 use crate::progress::{ProgressDisplay, plain_line};
 use crate::settings::{Key, Settings};
-
-/// From so many pages on, putting the search index in order takes seconds, and is said.
-const SETTLING_TOLD_PAGES: u64 = 50_000;
 
 /// What runs, and how it is shown.
 pub struct Foreground {
@@ -43,6 +39,8 @@ pub struct Ended {
     pub progress: Progress,
     /// The exit code that a signal asks for.
     pub signal_code: Option<u8>,
+    /// The same, if a signal came before the search index was in order: of no concern to the crawl.
+    pub unsettled_code: Option<u8>,
     /// The store, closed and free again when this is dropped.
     pub open: OpenStore,
 }
@@ -89,11 +87,34 @@ impl Foreground {
             .ok_or_else(|| no_start("the crawl was thrown away from another terminal"))?;
         drop(socket);
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
-        if let Some(index) = self.open.index.clone().filter(|_| signal_code.is_none()) {
-            settle(index, &self.display, &mut signals).await;
-        }
+        let unsettled_code = match signal_code {
+            Some(code) => Some(code),
+            None => self.settle(&mut signals).await,
+        };
         self.display.finish();
-        Ok(Ended { progress, signal_code, open: self.open })
+        Ok(Ended { progress, signal_code, unsettled_code, open: self.open })
+    }
+
+    /// Puts the search index in order, unless a signal says that nobody wants to wait for it: it is searched
+    /// either way. Other terminals have their answers meanwhile. Gives the exit code of that signal.
+    async fn settle(&self, signals: &mut Signals) -> Option<u8> {
+        let index = self.open.index.clone()?;
+        self.display.tell_settling(&index);
+        let desk = Desk::of_store(Arc::clone(&self.open.store)).with_index(Some(index.clone()));
+        let _socket = desk::serve(&self.open.control_socket, desk);
+        let indexer = Indexer::new(Arc::clone(&self.open.store), index);
+        let settling = tokio::task::spawn_blocking(move || indexer.settle());
+        let stopped = async {
+            loop {
+                if let Told::Stop(code) = signals.next().await {
+                    return code;
+                }
+            }
+        };
+        tokio::select! {
+            _ = settling => None,
+            code = stopped => Some(code),
+        }
     }
 
     /// Shows the crawl until it is over. Gives the exit code of the signal that ended it.
@@ -140,23 +161,6 @@ impl Foreground {
                 },
             }
         }
-    }
-}
-
-/// Puts the search index in order, unless a signal says that nobody wants to wait: it is searched either
-/// way, and whoever next opens it goes on.
-async fn settle(index: Arc<SearchIndex>, display: &ProgressDisplay, signals: &mut Signals) {
-    if index.doc_count() >= SETTLING_TOLD_PAGES {
-        display.above("putting the search index in order; Ctrl-C leaves it for later");
-    }
-    let settling = tokio::task::spawn_blocking(move || index.settle());
-    tokio::select! {
-        settled = settling => {
-            if let Ok(Err(error)) = settled {
-                tracing::warn!(%error, "the search index stays as it is");
-            }
-        }
-        () = async { while !matches!(signals.next().await, Told::Stop(_)) {} } => {}
     }
 }
 

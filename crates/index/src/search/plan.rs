@@ -3,7 +3,8 @@
 //!
 //! The language of a query is rarely known, and pages were stemmed each in its own language. So a
 //! word is looked up under its stem in every language that the index holds, and as written: a page
-//! that has the word exactly is always found, whatever language it is in.
+//! that has the word exactly is found, whatever language it is in. Only the common words of a long query
+//! find nothing by themselves.
 
 use tantivy::query::{
     AllQuery, BooleanQuery, BoostQuery, ConstScoreQuery, EmptyQuery, Occur, PhraseQuery,
@@ -55,7 +56,7 @@ pub(crate) struct Plan {
     pub(crate) words: Vec<PlanWord>,
     /// The columns that words must occur in; all if empty.
     pub(crate) columns: Vec<Column>,
-    /// Whether every page with any of the words matches, and no other.
+    /// Whether words are all that is asked for: every page with one that finds matches, and no other.
     pub(crate) is_any_of_words: bool,
     /// The pages that links call by the words, if there are any.
     pub(crate) linked: Option<Linked>,

@@ -96,7 +96,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     };
     let ended = foreground.run()?;
     let cost = Cost::of_process().since(&before);
-    if let Some(code) = ended.signal_code {
+    if let Some(code) = ended.unsettled_code {
         return Ok(code);
     }
     let stats = &ended.progress.stats;
@@ -153,6 +153,8 @@ fn saved_pages(directory: &Path) -> Result<Vec<PathBuf>, Message> {
     for entry in std::fs::read_dir(directory).map_err(unreadable(directory))? {
         let path = entry.map_err(unreadable(directory))?.path();
         if path.is_file() {
+            // The process that serves them would be far away from whoever asked for them.
+            std::fs::File::open(&path).map_err(unreadable(&path))?;
             pages.push(path);
         }
     }

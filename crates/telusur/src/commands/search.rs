@@ -352,12 +352,7 @@ pub(super) fn import(
     let state = CrawlState::Finished { why: FinishReason::Drained };
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
-        let indexer = Indexer::new(open.store.clone(), index.clone());
-        let progress = &mut |indexed: u64| {
-            let behind = count.saturating_sub(indexed);
-            display.update_indexing(Indexing { indexed, behind }, clock.now());
-        };
-        indexer.finish(progress).map_err(|error| backend::index_message(&error))?;
+        make_searchable(&Indexer::new(open.store.clone(), index.clone()), &mut display)?;
     }
     display.finish();
     open.store.close().map_err(refuse)?;
@@ -367,6 +362,23 @@ pub(super) fn import(
         writeln!(output, "{} documents imported as {no}", show_count(count))?;
     }
     Ok(0)
+}
+
+/// Makes everything searchable that is stored, and leaves the index in order. Gives the number of pages
+/// looked at.
+fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u64, Message> {
+    let clock = SystemClock::new();
+    let failed = |error: telusur_engine::IndexingError| backend::index_message(&error);
+    let progress = &mut |indexed: u64| {
+        display.update_indexing(Indexing { indexed, behind: 0 }, clock.now());
+    };
+    let looked_at = indexer.catch_up(progress).map_err(failed)?;
+    indexer.digest_links().map_err(failed)?;
+    if looked_at > 0 {
+        display.tell_settling(indexer.index());
+        indexer.settle();
+    }
+    Ok(looked_at)
 }
 
 /// Looks after the search index.
@@ -387,12 +399,8 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
     }
     let Some(index) = open.index.clone() else { return Ok(0) };
     let indexer = Indexer::new(open.store.clone(), index.clone());
-    let clock = SystemClock::new();
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
-    let progress = &mut |indexed: u64| {
-        display.update_indexing(Indexing { indexed, behind: 0 }, clock.now());
-    };
-    let looked_at = indexer.finish(progress).map_err(|error| failed(&error))?;
+    let looked_at = make_searchable(&indexer, &mut display)?;
     display.finish();
     let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
     let upto = index.applied_upto();

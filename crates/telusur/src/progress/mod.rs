@@ -8,6 +8,7 @@ mod strip;
 use std::io::{self, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use telusur_index::SearchIndex;
 use telusur_model::{Moment, Progress};
 
 use crate::terminal::Terminal;
@@ -20,6 +21,9 @@ pub use strip::{count_parts, leg_text, legend, strip_line};
 const REDRAW_MS: u64 = 100;
 /// Time between two plain lines: a log of a day stays below ten thousand lines.
 const PLAIN_LINE_MS: u64 = 10_000;
+
+/// From so many pages on, putting the search index in order takes seconds, and is said.
+const SETTLING_TOLD_PAGES: u64 = 20_000;
 
 /// Shows a running crawl or an indexer.
 pub struct ProgressDisplay {
@@ -118,6 +122,14 @@ impl ProgressDisplay {
             Form::Hidden | Form::Plain(_) => {
                 let _ = writeln!(io::stderr(), "{line}");
             }
+        }
+    }
+
+    /// Says that the search index is being put in order, if that takes more than a moment.
+    pub fn tell_settling(&self, index: &SearchIndex) {
+        let takes_long = || index.unsettled_pages().is_ok_and(|pages| pages >= SETTLING_TOLD_PAGES);
+        if !matches!(self.form, Form::Hidden) && takes_long() {
+            self.above("putting the search index in order; Ctrl-C leaves it as it is");
         }
     }
 
