@@ -96,12 +96,10 @@ impl Foreground {
     }
 
     /// Puts the search index in order, unless a signal says that nobody wants to wait for it: it is searched
-    /// either way. Other terminals have their answers meanwhile. Gives the exit code of that signal.
+    /// either way. Gives the exit code of that signal.
     async fn settle(&self, signals: &mut Signals) -> Option<u8> {
         let index = self.open.index.clone()?;
         self.display.tell_settling(&index);
-        let desk = Desk::of_store(Arc::clone(&self.open.store)).with_index(Some(index.clone()));
-        let _socket = desk::serve(&self.open.control_socket, desk);
         let indexer = Indexer::new(Arc::clone(&self.open.store), index);
         let settling = tokio::task::spawn_blocking(move || indexer.settle());
         let stopped = async {
