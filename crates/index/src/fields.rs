@@ -279,8 +279,8 @@ pub(crate) fn readable_url(url: &str) -> String {
     percent_encoding::percent_decode_str(rest).decode_utf8_lossy().into_owned()
 }
 
-/// The number under which links to an address are indexed: 40 bits, so that two addresses among a hundred
-/// million hardly ever share one.
+/// The number under which links to an address are indexed: 40 bits, so that among links to a hundred million
+/// addresses one in ten thousand that are looked for has the number of another.
 pub(crate) fn link_number(url: &str) -> u64 {
     xxh3_64(url.as_bytes()) >> 24
 }

@@ -94,13 +94,18 @@ impl SearchIndex {
         if place.is_some() {
             return Ok(());
         }
-        // Anew from the files: an engine remembers which files were there when it last wrote.
-        let (engine, _) = open_engine(&self.dir)?;
-        let mut writer = Writer::open(&engine, &self.dir, self.limits)?;
-        self.reload(&mut writer)?;
-        *place = Some(writer);
+        *place = Some(self.writer_anew()?);
         drop(place);
         self.refresh_links();
         Ok(())
+    }
+
+    /// A writer that goes on from the last commit. Anew from the files: an engine remembers which files were
+    /// there when it last wrote.
+    pub(crate) fn writer_anew(&self) -> Result<Writer, IndexError> {
+        let (engine, _) = open_engine(&self.dir)?;
+        let mut writer = Writer::open(&engine, &self.dir, self.limits)?;
+        self.reload(&mut writer)?;
+        Ok(writer)
     }
 }

@@ -2,7 +2,7 @@
 //! and all of it can be given up: the engine keeps the old segments until the new one is whole.
 
 use crate::IndexError;
-use crate::index::{SearchIndex, Writer, open_engine};
+use crate::index::{SearchIndex, Writer};
 use crate::merging::{AtRest, pages_at_rest};
 
 /// Free space that is left on the disk beside a second copy of the index.
@@ -27,10 +27,7 @@ impl SearchIndex {
         let Some(mut writer) = place.take() else { return Err(IndexError::Lent) };
         writer.rest()?;
         writer.engine.wait_merging_threads()?;
-        let (engine, _) = open_engine(&self.dir)?;
-        let mut writer = Writer::open(&engine, &self.dir, self.limits)?;
-        self.reload(&mut writer)?;
-        *place = Some(writer);
+        *place = Some(self.writer_anew()?);
         Ok(())
     }
 

@@ -90,13 +90,18 @@ fn the_right_to_write_goes_from_hand_to_hand() {
     assert_keys(&open(&dir).unwrap(), 2 * ROUNDS);
 }
 
-#[test]
-fn an_index_at_rest_has_few_segments() {
-    let dir = tempfile::tempdir().unwrap();
-    let index = open(&dir).unwrap();
+fn of_ten_commits(dir: &tempfile::TempDir) -> SearchIndex {
+    let index = open(dir).unwrap();
     for number in 0..10 {
         index.apply(&[numbered(number)], &[], number + 1).unwrap();
     }
+    index
+}
+
+#[test]
+fn an_index_at_rest_has_few_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let index = of_ten_commits(&dir);
     index.take_in(&[numbered(10)], &[], 11).unwrap();
     assert_eq!((index.segment_count(), index.unsettled_pages().unwrap()), (10, 10));
     index.settle().unwrap();
@@ -119,10 +124,7 @@ fn an_index_at_rest_has_few_segments() {
 #[test]
 fn an_index_settles_beside_its_work() {
     let dir = tempfile::tempdir().unwrap();
-    let index = open(&dir).unwrap();
-    for number in 0..10 {
-        index.apply(&[numbered(number)], &[], number + 1).unwrap();
-    }
+    let index = of_ten_commits(&dir);
     assert_eq!(index.unsettled_pages().unwrap(), 10);
     while index.segment_count() > 1 {
         index.settle_beside().unwrap();
