@@ -32,8 +32,18 @@ impl Client {
     }
 
     pub(crate) async fn post(&mut self, target: &str, body: &str) -> io::Result<Reply> {
+        self.send("POST", target, body).await
+    }
+
+    /// Sends a body of JSON with this method.
+    pub(crate) async fn send(
+        &mut self,
+        method: &str,
+        target: &str,
+        body: &str,
+    ) -> io::Result<Reply> {
         let request = format!(
-            "POST {target} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+            "{method} {target} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\n\r\n{body}",
             self.address,
             body.len()
@@ -41,7 +51,8 @@ impl Client {
         self.ask(&request).await
     }
 
-    async fn ask(&mut self, request: &str) -> io::Result<Reply> {
+    /// Sends a request as it is, and reads the answer.
+    pub(crate) async fn ask(&mut self, request: &str) -> io::Result<Reply> {
         self.stream.write_all(request.as_bytes()).await?;
         let end = loop {
             match self.received.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -51,9 +62,13 @@ impl Client {
         };
         let head = String::from_utf8_lossy(&self.received[..end]).to_ascii_lowercase();
         let unreadable = || io::Error::new(io::ErrorKind::InvalidData, head.clone());
-        let status = head.get(9..12).and_then(|it| it.parse().ok()).ok_or_else(unreadable)?;
-        let bytes = header(&head, "content-length").and_then(|it| it.parse::<usize>().ok());
-        let bytes = bytes.ok_or_else(unreadable)?;
+        let status: u16 = head.get(9..12).and_then(|it| it.parse().ok()).ok_or_else(unreadable)?;
+        let bytes = match header(&head, "content-length") {
+            Some(text) => text.parse::<usize>().map_err(|_| unreadable())?,
+            // No content has no length (RFC 9110, section 8.6).
+            None if status == 204 => 0,
+            None => return Err(unreadable()),
+        };
         while self.received.len() < end + bytes {
             self.read_more().await?;
         }

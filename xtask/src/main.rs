@@ -1,5 +1,6 @@
 //! Tasks of the project itself, as `cargo xtask TASK`.
 
+mod abuse;
 mod build;
 mod guard;
 mod load_client;
@@ -22,6 +23,9 @@ const USAGE: &str = "usage:
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
+  cargo xtask abuse [ATTACK]...        attack a service: what it costs everybody else, as a table
+                                       (fairness, outage, drips, costs, hang-ups, secrets; all of them if
+                                       none is named)
   cargo xtask search-load [in DIRECTORY] DOCUMENTS CLIENTS TEXTS.jsonl...
                                        let clients search a service with so many documents, made of
                                        the sentences of the texts: how long they wait (the index
@@ -65,6 +69,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;
         }
+        ["abuse", names @ ..] => abuse::abuse(names)?,
         ["serve-load", numbers @ ..] if numbers.len() <= 1 => {
             serve_load::serve_load(number(numbers, 0, 15)?)?;
         }

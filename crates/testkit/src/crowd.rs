@@ -42,15 +42,31 @@ pub enum CrowdError {
 }
 
 impl Crowd {
-    /// Serves a web of which the first `bad` hosts misbehave.
+    /// Serves a web of which the first `bad` hosts misbehave, each in its way.
     pub async fn gather(spec: FakeWebSpec, bad: usize) -> Result<Self, CrowdError> {
+        Self::with_habits(spec, bad, habits()?).await
+    }
+
+    /// Serves a web of which the first `bad` hosts all follow one script.
+    pub async fn with_script(
+        spec: FakeWebSpec,
+        bad: usize,
+        script: Vec<Step>,
+    ) -> Result<Self, CrowdError> {
+        Self::with_habits(spec, bad, vec![script]).await
+    }
+
+    async fn with_habits(
+        spec: FakeWebSpec,
+        bad: usize,
+        habits: Vec<Vec<Step>>,
+    ) -> Result<Self, CrowdError> {
         let web = FakeWeb::new(spec)?;
         let addresses: Vec<Ipv4Addr> = (0..web.spec().hosts).map(host_address).collect();
         let listeners = bind_all(&addresses).await?;
         let web = web.on_port(listeners.port);
         let log = Arc::new(RequestLog::new(Arc::new(TokioClock::new())));
         let desk = Desk::new(Arc::new(LiveWeb::new(web.clone())), Some(Arc::clone(&log)));
-        let habits = habits()?;
         let mut tasks = JoinSet::new();
         for (host, listener) in listeners.sockets.into_iter().enumerate() {
             let habit = (host < bad).then(|| habits[host % habits.len()].clone());

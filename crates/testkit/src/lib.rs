@@ -18,6 +18,7 @@ mod fake_fetcher;
 mod server;
 
 pub mod bad_server;
+mod costly_feeds;
 mod crowd;
 pub mod island;
 mod manners;
@@ -31,6 +32,7 @@ mod test_client;
 
 pub use crate::answer::{FakeAnswer, FakeRequest, Website};
 pub use crate::bad_server::BadServer;
+pub use crate::costly_feeds::CostlyFeeds;
 pub use crate::crowd::{Crowd, CrowdError};
 pub use crate::demo_site::{DemoSite, ServedDemo, serve_demo};
 pub use crate::fake_fetcher::FakeWebFetcher;
