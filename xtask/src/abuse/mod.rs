@@ -11,7 +11,7 @@ mod secrets;
 mod table;
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
@@ -23,6 +23,8 @@ use table::Table;
 
 /// How often a service is asked how far it is.
 const LOOK_PAUSE: Duration = Duration::from_millis(200);
+/// How long a service may take to finish what it was given.
+const IDLE_WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The attacks, in the order in which they run.
 pub(crate) const ATTACKS: [&str; 6] =
@@ -135,9 +137,11 @@ fn read(reply: &Reply, path: &str) -> anyhow::Result<Value> {
     serde_json::from_str(&reply.body).with_context(|| format!("read the answer of {path}"))
 }
 
-/// Waits until no crawl runs, nor waits for its turn.
+/// Waits until no crawl runs, nor waits for its turn. Crawls that never end are not waited for: they
+/// show in what is measured.
 async fn until_idle(target: &Target) -> anyhow::Result<()> {
-    loop {
+    let begun = Instant::now();
+    while begun.elapsed() < IDLE_WAIT_MAX {
         let stats = target.get("/api/v1/stats").await?;
         let busy = |state: &str| stats["crawls"][state].as_u64().unwrap_or(0);
         if busy("queued") + busy("running") == 0 {
@@ -145,4 +149,5 @@ async fn until_idle(target: &Target) -> anyhow::Result<()> {
         }
         tokio::time::sleep(LOOK_PAUSE).await;
     }
+    Ok(())
 }
