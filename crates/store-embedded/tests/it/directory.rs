@@ -153,7 +153,9 @@ fn bodies_without_state_and_version_are_left_alone() {
     fs::write(bodies.join("00000001.warc.zst"), "pages").unwrap();
     // Not even if it looks like a making that was cut short.
     for name in [None, Some("telusur.version.new")] {
-        name.map(|name| fs::write(dir.path().join(name), "").unwrap());
+        if let Some(name) = name {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
         assert!(refused(dir.path()).contains("bodies"));
         assert_eq!(fs::read(bodies.join("00000001.warc.zst")).unwrap(), b"pages");
     }
