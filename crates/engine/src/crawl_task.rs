@@ -371,9 +371,6 @@ impl CrawlTask {
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
         self.call_witness(now);
-        if self.index.as_ref().is_some_and(IndexStage::has_ended) {
-            self.finish_index_now();
-        }
         let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in crawls {
             self.account(crawl, now, ACCOUNT_MS)?;
@@ -421,14 +418,6 @@ impl CrawlTask {
             }
         }
         Ok(())
-    }
-
-    /// The index stage has failed. What is crawled is stored all the same, and the index is derived:
-    /// the next start makes it good.
-    fn finish_index_now(&mut self) {
-        if let Some(error) = self.index.take().and_then(IndexStage::finish) {
-            tracing::error!(error, "the search index cannot follow; it is made good later");
-        }
     }
 
     /// When nobody answers any more, the host that answered last is asked again.

@@ -20,6 +20,7 @@ use crate::commit_stage::{self, Writer};
 use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::index_health::{IndexHealth, IndexReport};
 use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
 use crate::page_source::StoredSource;
@@ -63,6 +64,7 @@ pub struct Engine {
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
     lending: Option<Lending>,
+    index_health: IndexHealth,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -78,6 +80,7 @@ pub struct EngineHandle {
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
     lending: Option<Lending>,
+    index_health: IndexHealth,
 }
 
 impl Engine {
@@ -113,11 +116,13 @@ impl Engine {
                 let source = StoredSource::new(Arc::clone(&store))
                     .with_parser(Arc::clone(&parser))
                     .with_shelf(shelf.unwrap_or_default());
-                Some(IndexStage::start(Indexer::from(Box::new(source), index))?)
+                let indexer = Indexer::from(Box::new(source), index);
+                Some(IndexStage::start(indexer, Arc::clone(&clock))?)
             }
             None => None,
         };
         let lending = index.as_ref().map(IndexStage::lending);
+        let index_health = index.as_ref().map(IndexStage::health).unwrap_or_default();
         let task = CrawlTask {
             index,
             frontier: Frontier::new(),
@@ -147,6 +152,7 @@ impl Engine {
             progress,
             asked_before: Arc::default(),
             lending,
+            index_health,
             task,
             commit: Some(committer),
             parsers,
@@ -163,6 +169,7 @@ impl Engine {
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
             lending: self.lending.clone(),
+            index_health: self.index_health.clone(),
         }
     }
 
@@ -233,6 +240,11 @@ impl EngineHandle {
     /// Pictures of all crawls of this process.
     pub fn progress(&self) -> watch::Receiver<BTreeMap<CrawlNo, Progress>> {
         self.progress.clone()
+    }
+
+    /// Whether everything that is stored can be found, and if not, why.
+    pub fn indexing(&self) -> IndexReport {
+        self.index_health.report()
     }
 
     /// Who reads pages in this process.

@@ -2,8 +2,10 @@
 //!
 //! The index is derived. How far it has read is kept inside its own commits, so a kill at any moment
 //! loses nothing and doubles nothing: the next start goes on from there, and an index that is gone
-//! or damaged is built anew. A wake-up only makes it sooner.
+//! or damaged is built anew. A wake-up only makes it sooner. A failed write (a full disk) costs the pages
+//! since the last commit: the index is opened again after a pause and goes on from there.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,8 +13,11 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use telusur_index::{IndexError, LinkLag, SearchIndex};
+use telusur_model::Clock;
 use telusur_store::{Store, StoreError, Stored};
 
+use crate::error::RequestError;
+use crate::index_health::{IndexHealth, index_retry_pause};
 use crate::loan::{Lending, Loan, Loans};
 use crate::page_source::{PageSource, StoredSource};
 
@@ -40,6 +45,9 @@ const LINKS_NEW_SHARE: u64 = 20;
 /// Looks that find nothing before the index is put in order: what began to rest a moment ago may go on.
 const LOOKS_BEFORE_REST: u32 = 5;
 
+/// How often an index that failed is looked after while it waits to be opened again.
+const RETRY_LOOK_EVERY: Duration = Duration::from_millis(100);
+
 /// Why the index could not follow.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexingError {
@@ -49,12 +57,16 @@ pub enum IndexingError {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A fault of ours. The index is derived, so that it is tried again from the last commit.
+    #[error("the index stage panicked")]
+    Panicked,
 }
 
 /// Brings an index up to its store.
 pub struct Indexer {
     source: Box<dyn PageSource>,
     index: Arc<SearchIndex>,
+    health: IndexHealth,
 }
 
 impl Indexer {
@@ -65,7 +77,7 @@ impl Indexer {
 
     /// An indexer that gets its pages elsewhere.
     pub(crate) fn from(source: Box<dyn PageSource>, index: Arc<SearchIndex>) -> Self {
-        Self { source, index }
+        Self { source, index, health: IndexHealth::default() }
     }
 
     /// The index that it brings up to date.
@@ -107,6 +119,8 @@ impl Indexer {
         let pages = batch.pages() as u64;
         if pages > 0 {
             self.index.take_in(&batch.docs, &batch.left_out, batch.upto)?;
+        } else if self.index.taken_upto() == self.index.applied_upto() {
+            self.health.recovered();
         }
         Ok(pages)
     }
@@ -133,6 +147,7 @@ impl Indexer {
     /// Makes everything searchable that was taken in.
     fn commit(&self) -> Result<(), IndexingError> {
         self.index.commit()?;
+        self.health.recovered();
         self.source.committed()
     }
 }
@@ -141,23 +156,29 @@ impl Indexer {
 pub(crate) struct IndexStage {
     caller: Option<Arc<Caller>>,
     thread: Option<JoinHandle<Result<(), IndexingError>>>,
-    lag: Arc<AtomicU64>,
+    health: IndexHealth,
     loans: Arc<Loans>,
 }
 
 impl IndexStage {
     /// Starts the thread that follows the store.
-    pub(crate) fn start(indexer: Indexer) -> std::io::Result<Self> {
+    pub(crate) fn start(indexer: Indexer, clock: Arc<dyn Clock>) -> std::io::Result<Self> {
         let (caller, calls) = calls();
-        let (lag, loans) = (Arc::<AtomicU64>::default(), Arc::<Loans>::default());
-        let (shown, lent) = (Arc::clone(&lag), Arc::clone(&loans));
+        let (health, loans) = (indexer.health.clone(), Arc::<Loans>::default());
+        let lent = Arc::clone(&loans);
+        let following = Following { indexer, calls, clock };
         let thread = std::thread::Builder::new().name("index".into()).spawn(move || {
-            let ended = run(&indexer, &calls, &shown);
+            let ended = following.run();
             lent.end();
             lent.returned();
             ended
         })?;
-        Ok(Self { caller: Some(Arc::new(caller)), thread: Some(thread), lag, loans })
+        Ok(Self { caller: Some(Arc::new(caller)), thread: Some(thread), health, loans })
+    }
+
+    /// Whether it follows, and if not, why.
+    pub(crate) fn health(&self) -> IndexHealth {
+        self.health.clone()
     }
 
     /// For those who lend the index or call it back.
@@ -168,7 +189,7 @@ impl IndexStage {
 
     /// Pages were stored.
     pub(crate) fn wake(&self, stored: &[Stored]) {
-        self.lag.fetch_add(stored.len() as u64, Ordering::AcqRel);
+        self.health.lag().fetch_add(stored.len() as u64, Ordering::AcqRel);
         if let Some(caller) = &self.caller {
             caller.wake();
         }
@@ -177,18 +198,13 @@ impl IndexStage {
 
     /// Pages that are stored and not yet searchable, as far as this process knows.
     pub(crate) fn lag(&self) -> u64 {
-        self.lag.load(Ordering::Acquire)
+        self.health.lag().load(Ordering::Acquire)
     }
 
     /// Whether a crawl should wait for the index. Not for one that another process holds and does
-    /// nothing with: then nobody knows for how long.
+    /// nothing with, nor for one that cannot be written: then nobody knows for how long.
     pub(crate) fn is_behind(&self, pages_max: u64) -> bool {
-        self.lag() >= pages_max && !self.loans.is_stuck()
-    }
-
-    /// Whether the thread has ended, which it does only when it fails or is told to.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.lag() >= pages_max && !self.loans.is_stuck() && !self.health.is_failing()
     }
 
     /// Takes in what is stored and ends. Gives the failure, if there was one.
@@ -265,14 +281,91 @@ impl Calls {
     }
 }
 
-fn run(indexer: &Indexer, calls: &Calls, lag: &AtomicU64) -> Result<(), IndexingError> {
-    while let Some(call) = follow(indexer, calls, lag)? {
-        match call {
-            Call::Lend(loan) => loan.carry_out(&indexer.index, indexer.source.as_ref(), lag)?,
-            Call::Leave => break,
+/// What the thread of the stage has.
+struct Following {
+    indexer: Indexer,
+    calls: Calls,
+    clock: Arc<dyn Clock>,
+}
+
+/// Why a pause is over.
+enum Waited {
+    /// It has passed.
+    Due,
+    /// Nobody calls any more: the stage ends.
+    Ending,
+}
+
+impl Following {
+    /// Follows the store until the stage ends. Whatever fails is tried again; only a failure of the
+    /// last try, when the stage ends, is given back.
+    fn run(&self) -> Result<(), IndexingError> {
+        let mut is_last = false;
+        loop {
+            let followed = catch_unwind(AssertUnwindSafe(|| self.follow_and_lend()));
+            let Err(mut error) = followed.unwrap_or(Err(IndexingError::Panicked)) else {
+                return Ok(());
+            };
+            loop {
+                if is_last {
+                    return Err(error);
+                }
+                is_last = matches!(self.pause_after(&error), Waited::Ending);
+                match self.reopen(&error) {
+                    Ok(()) => break,
+                    Err(again) => error = again.into(),
+                }
+            }
         }
     }
-    Ok(())
+
+    fn follow_and_lend(&self) -> Result<(), IndexingError> {
+        let Self { indexer, calls, .. } = self;
+        let lag = indexer.health.lag();
+        while let Some(call) = follow(indexer, calls, lag)? {
+            match call {
+                Call::Lend(loan) => loan.carry_out(&indexer.index, indexer.source.as_ref(), lag)?,
+                Call::Leave => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn reopen(&self, error: &IndexingError) -> Result<(), IndexError> {
+        match error {
+            IndexingError::Index(damage) if damage.needs_rebuild() => {
+                tracing::warn!(error = %damage, "the search index is built anew");
+                self.indexer.index.begin_anew()
+            }
+            IndexingError::Index(_) | IndexingError::Store(_) | IndexingError::Panicked => {
+                self.indexer.index.reopen()
+            }
+        }
+    }
+
+    /// Says what failed and waits until it is worth another try.
+    fn pause_after(&self, error: &IndexingError) -> Waited {
+        let failures = self.indexer.health.failed(error.to_string(), self.clock.wall());
+        let pause = index_retry_pause(failures);
+        let pause_s = pause.as_secs();
+        tracing::error!(%error, failures, pause_s, "the search index cannot follow; trying again");
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        let due = self.clock.now().plus_ms(pause_ms);
+        loop {
+            let left = Duration::from_millis(due.ms_since(self.clock.now()));
+            if left.is_zero() {
+                return Waited::Due;
+            }
+            match self.calls.woken.recv_timeout(left.min(RETRY_LOOK_EVERY)) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Waited::Ending,
+            }
+            if let Some(Call::Lend(loan)) = self.calls.take() {
+                let what = format!("the search index cannot be written: {error}");
+                loan.refuse(&RequestError::WrongState(what));
+            }
+        }
+    }
 }
 
 /// Follows the store until there is a call; what was taken in is committed then. `None` if there can

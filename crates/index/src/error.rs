@@ -3,7 +3,7 @@
 use std::io;
 
 use tantivy::TantivyError;
-use tantivy::directory::error::{LockError, OpenReadError};
+use tantivy::directory::error::{LockError, OpenReadError, OpenWriteError};
 
 /// Our trouble, by what the caller does about it.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum IndexError {
     /// The right to write is lent to another process: call it back.
     #[error("the search index is lent to another process")]
     Lent,
+    /// A write failed, and the writer is not open again yet: see [`crate::SearchIndex::reopen`].
+    #[error("the search index cannot be written at the moment")]
+    Unwritable,
     /// The disk failed or is full.
     #[error("search index: {0}")]
     Disk(#[from] io::Error),
@@ -60,8 +63,23 @@ impl From<TantivyError> for IndexError {
             {
                 Self::Damaged(error.to_string())
             }
+            TantivyError::IoError(ref io_error)
+            | TantivyError::OpenReadError(OpenReadError::IoError { ref io_error, .. })
+            | TantivyError::OpenWriteError(OpenWriteError::IoError { ref io_error, .. })
+            | TantivyError::LockFailure(LockError::IoError(ref io_error), _) => {
+                Self::Disk(copy_of(io_error))
+            }
             _ => Self::Engine(error),
         }
+    }
+}
+
+/// The engine shares its errors and shows them as programmers write them; people are told what the system
+/// said.
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

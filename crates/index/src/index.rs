@@ -14,12 +14,15 @@ use tantivy::directory::MmapDirectory;
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::schema::{IndexRecordOption, Schema, Term};
 use tantivy::store::{Compressor, ZstdCompressor};
-use tantivy::{DocSet, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TERMINATED};
+use tantivy::{
+    DocSet, Index, IndexReader, IndexSettings, IndexWriter, ReloadPolicy, TERMINATED, TantivyError,
+};
 use telusur_model::CrawlNo;
 
 use crate::analysis::{StemPool, tokenizers};
 use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
+use crate::files::{IndexFiles, NoHook, SyncHook};
 use crate::lending::WriterPlace;
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
 use crate::merging::Tiers;
@@ -57,6 +60,7 @@ pub struct SearchIndex {
     pub(crate) dir: PathBuf,
     pub(crate) fields: Fields,
     pub(crate) limits: IndexLimits,
+    pub(crate) hook: Arc<dyn SyncHook>,
     pub(crate) writer: WriterPlace,
     pub(crate) reader: IndexReader,
     /// How far the store was taken in by the last commit.
@@ -73,6 +77,7 @@ pub struct SearchIndex {
 pub(crate) struct Writer {
     pub(crate) engine: IndexWriter,
     log: LinkLog,
+    hook: Arc<dyn SyncHook>,
     /// The links of what was taken in since the last commit.
     linked: Vec<LoggedPage>,
     /// Their keys: searches do not know them yet.
@@ -85,7 +90,12 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Takes the right to write an index, which one process has at a time.
-    pub(crate) fn open(index: &Index, dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
+    pub(crate) fn open(
+        index: &Index,
+        dir: &Path,
+        limits: IndexLimits,
+        hook: &Arc<dyn SyncHook>,
+    ) -> Result<Self, IndexError> {
         let options = IndexWriterOptions::builder()
             .memory_budget_per_thread(limits.writer_bytes)
             .num_worker_threads(1)
@@ -95,7 +105,25 @@ impl Writer {
         engine.set_merge_policy(Box::new(Tiers));
         let Checkpoint { upto, log } = Checkpoint::of(index)?;
         let log = LinkLog::open(dir, log)?;
-        Ok(Self { engine, log, linked: Vec::new(), fresh: HashSet::new(), upto, is_resting: false })
+        Ok(Self {
+            engine,
+            log,
+            hook: Arc::clone(hook),
+            linked: Vec::new(),
+            fresh: HashSet::new(),
+            upto,
+            is_resting: false,
+        })
+    }
+
+    /// Why a document is not taken. An engine whose worker has died says no more than that, and keeps
+    /// the reason for whoever wants to commit.
+    fn cause(&mut self, error: TantivyError) -> IndexError {
+        let reason = match error {
+            TantivyError::ErrorInThread(_) => self.engine.prepare_commit().err(),
+            _ => None,
+        };
+        reason.unwrap_or(error).into()
     }
 
     /// Something comes in: segments are merged as seldom as possible.
@@ -107,6 +135,7 @@ impl Writer {
 
     /// Makes everything since the last commit durable together with the checkpoint.
     pub(crate) fn commit(&mut self) -> Result<(), IndexError> {
+        self.hook.before_sync()?;
         self.log.append(&self.linked)?;
         self.linked.clear();
         let checkpoint = Checkpoint { upto: self.upto, log: self.log.end() };
@@ -130,15 +159,24 @@ impl SearchIndex {
     /// Opens the index in a directory; a directory that does not exist or is empty becomes an empty
     /// index with checkpoint 0.
     pub fn open(dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
+        Self::open_with(dir, limits, Arc::new(NoHook))
+    }
+
+    /// The same on a disk that may be told to fail.
+    pub fn open_with(
+        dir: &Path,
+        limits: IndexLimits,
+        hook: Arc<dyn SyncHook>,
+    ) -> Result<Self, IndexError> {
         fs::create_dir_all(dir)?;
         check_format(dir)?;
-        let (index, fields) = open_engine(dir)?;
+        let (index, fields) = open_engine(dir, &hook)?;
         let reader = index
             .reader_builder()
             .reload_policy(ReloadPolicy::Manual)
             .doc_store_cache_num_blocks(STORED_BLOCKS_CACHED)
             .try_into()?;
-        let writer = Writer::open(&index, dir, limits)?;
+        let writer = Writer::open(&index, dir, limits, &hook)?;
         let view = View::of(&reader.searcher(), &fields, None)?;
         let links = Digest::read(dir, &dir.join(RANKS_FILE));
         Anchors::remove_others(dir, links.ranks.covers())?;
@@ -146,6 +184,7 @@ impl SearchIndex {
             dir: dir.to_owned(),
             fields,
             limits,
+            hook,
             applied_upto: AtomicU64::new(writer.upto),
             writer: WriterPlace::new(writer),
             reader,
@@ -203,7 +242,8 @@ impl SearchIndex {
             for doc in docs {
                 take_out(&mut writer, doc.key)?;
                 let language = stem_language(doc);
-                writer.engine.add_document(self.fields.row(doc, language, stems))?;
+                let added = writer.engine.add_document(self.fields.row(doc, language, stems));
+                added.map_err(|error| writer.cause(error))?;
                 writer.linked.push(LoggedPage::of(doc, language));
             }
             Ok(())
@@ -385,7 +425,7 @@ impl SearchIndex {
     }
 }
 
-fn check_format(dir: &Path) -> Result<(), IndexError> {
+pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
     let file = dir.join(FORMAT_FILE);
     match fs::read_to_string(&file) {
         Ok(text) => match text.trim().parse() {
@@ -404,9 +444,12 @@ fn check_format(dir: &Path) -> Result<(), IndexError> {
 }
 
 /// The engine of an index whose format is ours, with everything that reading and writing needs.
-pub(crate) fn open_engine(dir: &Path) -> Result<(Index, Fields), IndexError> {
+pub(crate) fn open_engine(
+    dir: &Path,
+    hook: &Arc<dyn SyncHook>,
+) -> Result<(Index, Fields), IndexError> {
     let (schema, fields) = Fields::schema();
-    let mut index = open_files(dir, schema.clone())?;
+    let mut index = open_files(dir, hook, schema.clone())?;
     if index.schema() != schema {
         return Err(IndexError::Damaged("its columns are not those of its format".to_owned()));
     }
@@ -414,8 +457,9 @@ pub(crate) fn open_engine(dir: &Path) -> Result<(Index, Fields), IndexError> {
     Ok((index, fields))
 }
 
-fn open_files(dir: &Path, schema: Schema) -> Result<Index, IndexError> {
+fn open_files(dir: &Path, hook: &Arc<dyn SyncHook>, schema: Schema) -> Result<Index, IndexError> {
     let files = MmapDirectory::open(dir).map_err(tantivy::TantivyError::from)?;
+    let files = IndexFiles { files, hook: Arc::clone(hook) };
     if Index::exists(&files).map_err(tantivy::TantivyError::from)? {
         return Ok(Index::open(files)?);
     }

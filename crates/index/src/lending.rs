@@ -4,6 +4,7 @@
 //! made durable what it took in, and has waited for its merges. A merge that ended later would put the
 //! list of segments of its own time in the place of what others have written since.
 
+use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,49 +12,87 @@ use tantivy::merge_policy::NoMergePolicy;
 
 use crate::IndexError;
 use crate::checkpoint::Checkpoint;
-use crate::index::{RANKS_FILE, SearchIndex, Writer, open_engine};
+use crate::index::{RANKS_FILE, SearchIndex, Writer, check_format, open_engine};
 use crate::links::Digest;
 
-/// Where the writer is, unless another process writes. The lock protects the order of changes: a
-/// batch, its links and its checkpoint go in together.
-pub(crate) struct WriterPlace(Mutex<Option<Writer>>);
+/// Where the writer is. The lock protects the order of changes: a batch, its links and its checkpoint go
+/// in together.
+pub(crate) struct WriterPlace(Mutex<Place>);
+
+/// Who may write.
+pub(crate) enum Place {
+    /// We, with this.
+    Here(Box<Writer>),
+    /// Another process.
+    Lent,
+    /// We, but a write failed and the writer went with it.
+    Broken,
+}
+
+impl Place {
+    /// Takes the writer out. Unless it is put back, or lent, it counts as broken.
+    pub(crate) fn take(&mut self) -> Result<Writer, IndexError> {
+        match std::mem::replace(self, Self::Broken) {
+            Self::Here(writer) => Ok(*writer),
+            Self::Broken => Err(IndexError::Unwritable),
+            Self::Lent => {
+                *self = Self::Lent;
+                Err(IndexError::Lent)
+            }
+        }
+    }
+
+    pub(crate) fn put(&mut self, writer: Writer) {
+        *self = Self::Here(Box::new(writer));
+    }
+}
 
 impl WriterPlace {
     pub(crate) fn new(writer: Writer) -> Self {
-        Self(Mutex::new(Some(writer)))
+        Self(Mutex::new(Place::Here(Box::new(writer))))
     }
 
     /// The writer, if it is here.
     pub(crate) fn ours(&self) -> Result<OurWriter<'_>, IndexError> {
         let place = self.place();
-        if place.is_some() { Ok(OurWriter(place)) } else { Err(IndexError::Lent) }
+        match *place {
+            Place::Here(_) => Ok(OurWriter(place)),
+            Place::Lent => Err(IndexError::Lent),
+            Place::Broken => Err(IndexError::Unwritable),
+        }
     }
 
     pub(crate) fn into_inner(self) -> Option<Writer> {
-        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner).take().ok()
     }
 
-    pub(crate) fn place(&self) -> MutexGuard<'_, Option<Writer>> {
-        // A panic inside the engine stops the process that owns the index; the lock itself guards
-        // nothing that could be half done.
+    pub(crate) fn place(&self) -> MutexGuard<'_, Place> {
+        // Whoever panics with it in hand leaves a writer that fails at its next use, and is reopened
+        // then; the lock itself guards nothing that could be half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The writer while it is being used.
-pub(crate) struct OurWriter<'a>(MutexGuard<'a, Option<Writer>>);
+pub(crate) struct OurWriter<'a>(MutexGuard<'a, Place>);
 
 impl Deref for OurWriter<'_> {
     type Target = Writer;
 
     fn deref(&self) -> &Writer {
-        self.0.as_ref().expect("looked for before this was made")
+        match &*self.0 {
+            Place::Here(writer) => writer,
+            Place::Lent | Place::Broken => unreachable!("looked for before this was made"),
+        }
     }
 }
 
 impl DerefMut for OurWriter<'_> {
     fn deref_mut(&mut self) -> &mut Writer {
-        self.0.as_mut().expect("looked for before this was made")
+        match &mut *self.0 {
+            Place::Here(writer) => writer,
+            Place::Lent | Place::Broken => unreachable!("looked for before this was made"),
+        }
     }
 }
 
@@ -62,18 +101,23 @@ impl SearchIndex {
     /// on with what there is; see [`Self::refresh`].
     pub fn release(&self) -> Result<(), IndexError> {
         let mut place = self.writer.place();
-        let Some(mut writer) = place.take() else { return Ok(()) };
+        let mut writer = match place.take() {
+            Err(IndexError::Lent) => return Ok(()),
+            taken => taken?,
+        };
         // Merges under way are waited for; others need not begin.
         writer.engine.set_merge_policy(Box::new(NoMergePolicy));
         writer.commit()?;
         self.reload(&mut writer)?;
-        Ok(writer.engine.wait_merging_threads()?)
+        writer.engine.wait_merging_threads()?;
+        *place = Place::Lent;
+        Ok(())
     }
 
     /// Shows searches what another process has committed.
     pub fn refresh(&self) -> Result<(), IndexError> {
         let place = self.writer.place();
-        if place.is_some() {
+        if !matches!(*place, Place::Lent) {
             return Ok(());
         }
         // In this order: never more is promised than can be found.
@@ -91,10 +135,44 @@ impl SearchIndex {
     /// [`IndexError::Locked`] if another process still has it.
     pub fn take_back(&self) -> Result<(), IndexError> {
         let mut place = self.writer.place();
-        if place.is_some() {
+        if matches!(*place, Place::Here(_)) {
             return Ok(());
         }
-        *place = Some(self.writer_anew()?);
+        place.put(self.writer_anew()?);
+        drop(place);
+        self.refresh_links();
+        Ok(())
+    }
+
+    /// Opens the writer again after a write failed, and goes on from the last commit: an engine that has
+    /// failed once refuses everything from then on. What was taken in since is to be taken in again.
+    pub fn reopen(&self) -> Result<(), IndexError> {
+        let mut place = self.writer.place();
+        drop_writer(&mut place);
+        place.put(self.writer_anew()?);
+        Ok(())
+    }
+
+    /// Fails unless this process may write now.
+    pub fn expect_writer(&self) -> Result<(), IndexError> {
+        self.writer.ours().map(drop)
+    }
+
+    /// Throws away what turned out to be damaged and goes on with an empty index, in place: searches
+    /// under way end with what they have.
+    pub fn begin_anew(&self) -> Result<(), IndexError> {
+        let mut place = self.writer.place();
+        if matches!(*place, Place::Lent) {
+            return Err(IndexError::Lent);
+        }
+        drop_writer(&mut place);
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let is_dir = entry.file_type()?.is_dir();
+            if is_dir { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) }?;
+        }
+        check_format(&self.dir)?;
+        place.put(self.writer_anew()?);
         drop(place);
         self.refresh_links();
         Ok(())
@@ -103,9 +181,19 @@ impl SearchIndex {
     /// A writer that goes on from the last commit. Anew from the files: an engine remembers which files were
     /// there when it last wrote.
     pub(crate) fn writer_anew(&self) -> Result<Writer, IndexError> {
-        let (engine, _) = open_engine(&self.dir)?;
-        let mut writer = Writer::open(&engine, &self.dir, self.limits)?;
+        let (engine, _) = open_engine(&self.dir, &self.hook)?;
+        let mut writer = Writer::open(&engine, &self.dir, self.limits, &self.hook)?;
         self.reload(&mut writer)?;
         Ok(writer)
+    }
+}
+
+/// Lets go of a writer that has failed. Merges that it has begun end first: one that ended later would
+/// put the list of segments of its own time in the place of what its successor has written.
+fn drop_writer(place: &mut Place) {
+    if let Ok(writer) = place.take() {
+        writer.engine.set_merge_policy(Box::new(NoMergePolicy));
+        // Its failure is known already.
+        let _ = writer.engine.wait_merging_threads();
     }
 }

@@ -24,10 +24,10 @@ impl SearchIndex {
             return Ok(());
         }
         let mut place = self.writer.place();
-        let Some(mut writer) = place.take() else { return Err(IndexError::Lent) };
+        let mut writer = place.take()?;
         writer.rest()?;
         writer.engine.wait_merging_threads()?;
-        *place = Some(self.writer_anew()?);
+        place.put(self.writer_anew()?);
         Ok(())
     }
 

@@ -33,4 +33,4 @@ pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
 pub use crate::parser::{InProcess, Parser, PoolError, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};
-pub use crate::socket::through_short_path;
+pub use crate::socket::{private_listener, through_short_path};

@@ -3,6 +3,7 @@
 
 use std::io::{self, IoSlice, Read, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,22 +22,8 @@ impl Rendezvous {
     /// Waits at this path. What a process that was killed left there is replaced: the directory has
     /// one owner, and that is us.
     pub(crate) fn at(path: PathBuf) -> io::Result<Self> {
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket =
-            rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        // The mode of the socket becomes the mode of its path: at no moment can others connect.
-        rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-        through_short_path(&path, |short| {
-            Ok(rustix::net::bind(&socket, &SocketAddrUnix::new(short)?)?)
-        })?;
-        let listener = UnixListener::from(socket);
-        let rendezvous = Self { listener, path };
-        rustix::net::listen(&rendezvous.listener, 1)?;
-        Ok(rendezvous)
+        let listener = private_listener(&path, 1)?;
+        Ok(Self { listener, path })
     }
 
     /// Where it is.
@@ -67,6 +54,32 @@ impl Drop for Rendezvous {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
+}
+
+/// Listens at a path that nobody but the owner can connect to, at no moment. Whatever lies there is
+/// replaced: call it as the owner of the directory. The listener does not block.
+pub fn private_listener(path: &Path, backlog: i32) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    // The mode of the socket becomes the mode of its path.
+    rustix::fs::fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    through_short_path(path, |short| {
+        Ok(rustix::net::bind(&socket, &SocketAddrUnix::new(short)?)?)
+    })?;
+    let listen = || -> io::Result<()> {
+        // Before anybody can connect: a file system may have its own idea of modes.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        Ok(rustix::net::listen(&socket, backlog)?)
+    };
+    if let Err(error) = listen() {
+        let _ = std::fs::remove_file(path);
+        return Err(error);
+    }
+    Ok(UnixListener::from(socket))
 }
 
 /// What one end may send before the other has taken any of it. A batch fits whole, so that its sender

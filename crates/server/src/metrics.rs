@@ -53,6 +53,10 @@ impl Metrics {
         text.value("frontier_urls", &[("state", "in_flight")], number(live.in_flight));
         text.one("index_documents", "gauge", "Pages that can be found.", totals.indexed);
         text.one("index_bytes", "gauge", "Bytes of the search index.", totals.index_bytes);
+        let help = "Pages that are stored and cannot be found yet.";
+        text.one("index_lag_pages", "gauge", help, totals.index_lag);
+        let help = "Whether writing the search index fails and is tried again.";
+        text.one("index_failing", "gauge", help, u64::from(totals.index_trouble.is_some()));
         if let Some(free) = totals.free_bytes {
             text.one("disk_free_bytes", "gauge", "Bytes left on the disk.", free);
         }

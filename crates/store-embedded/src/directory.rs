@@ -8,7 +8,8 @@ use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use telusur_store::StoreError;
 
-use crate::io_error;
+use crate::private_files::{close_to_others, create_private_dir, private_file};
+use crate::{io_error, state_files};
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
 const FORMAT: u32 = 3;
@@ -16,20 +17,25 @@ const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may lie in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 9] = [
+const OWN_ENTRIES: [&str; 10] = [
     VERSION_FILE,
     VERSION_FILE_NEW,
     LOCK_FILE,
-    "state",
-    "bodies",
+    STATE,
+    BODIES,
     "index",
     CONTROL_SOCKET,
     PARSER_SOCKET,
     KEYS_FILE,
+    KEYS_LOCK,
 ];
+const STATE: &str = "state";
+const BODIES: &str = "bodies";
 const CONTROL_SOCKET: &str = "control.sock";
 const PARSER_SOCKET: &str = "parser.sock";
 const KEYS_FILE: &str = "keys.json";
+/// Beside the keys, held by whoever changes them.
+const KEYS_LOCK: &str = "keys.lock";
 
 /// An open, locked data directory.
 #[derive(Debug)]
@@ -48,44 +54,67 @@ struct Version {
     key_seed: u64,
 }
 
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Nothing that was ever finished: no directory, an empty one, or one whose making was cut short.
+    Nothing,
+    /// A data directory.
+    Data,
+}
+
 impl DataDir {
     /// Takes the lock of a directory, making the directory if it is new or empty.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let named = |error| io_error(format!("open the data directory {}", root.display()), error);
         refuse_foreign(root)?;
-        fs::create_dir_all(root).map_err(named)?;
+        create_private_dir(root).map_err(named)?;
         let lock = take_lock(root)?;
         let (version, is_new) = match read_version(root)? {
             Some(version) => {
-                refuse_lost_state(root)?;
+                state_files::refuse_damaged(&root.join(STATE))?;
                 (version, false)
             }
             None => {
-                // The making of this directory was cut short, or begins now.
-                remove_if_there(&root.join("state")).map_err(named)?;
+                refuse_lost_version(root)?;
                 let key_seed = random_seed().map_err(named)?;
-                (Version { product: "telusur".into(), format: FORMAT, key_seed }, true)
+                let version = Version { product: "telusur".into(), format: FORMAT, key_seed };
+                begin_making(root, &version).map_err(named)?;
+                (version, true)
             }
         };
-        for part in ["state", "bodies"] {
-            fs::create_dir_all(root.join(part)).map_err(named)?;
+        close(root);
+        for part in [STATE, BODIES] {
+            create_private_dir(&root.join(part)).map_err(named)?;
         }
         Ok(Self { root: root.to_owned(), version, is_new, _lock: lock })
     }
 
-    /// Marks a new directory as complete. Called once everything in it has been made: a directory
-    /// without this mark holds nothing that was ever acknowledged, and is made again from scratch.
+    /// Marks a new directory as complete, once everything in it has been made. Nothing is
+    /// acknowledged before.
     pub(crate) fn finish(&self) -> Result<(), StoreError> {
         if !self.is_new {
             return Ok(());
         }
-        write_version(&self.root, &self.version)
+        finish_making(&self.root)
             .map_err(|error| io_error(format!("write {}", self.root.display()), error))
     }
 
-    /// Whether a data directory is there at all.
-    pub fn exists(root: &Path) -> bool {
-        root.join(VERSION_FILE).is_file()
+    /// Looks whether a data directory is there, and changes nothing. Fails if it cannot be looked at,
+    /// belongs to somebody else, or has lost its version file.
+    pub fn find(root: &Path) -> Result<Found, StoreError> {
+        let read = |error| io_error(format!("read the data directory {}", root.display()), error);
+        match fs::metadata(root.join(VERSION_FILE)) {
+            Ok(_) => return Ok(Found::Data),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(read(error)),
+        }
+        if holds_nothing(root).map_err(read)? {
+            return Ok(Found::Nothing);
+        }
+        refuse_foreign(root)?;
+        refuse_lost_version(root)?;
+        Ok(Found::Nothing)
     }
 
     /// The process that holds the lock of a directory, if one does.
@@ -118,11 +147,11 @@ impl DataDir {
     }
 
     pub(crate) fn state(&self) -> PathBuf {
-        self.root.join("state")
+        self.root.join(STATE)
     }
 
     pub(crate) fn bodies(&self) -> PathBuf {
-        self.root.join("bodies")
+        self.root.join(BODIES)
     }
 
     pub(crate) fn key_seed(&self) -> u64 {
@@ -144,11 +173,17 @@ fn strangers(root: &Path, except: &[&str]) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        if !OWN_ENTRIES.contains(&name.as_str()) || except.contains(&name.as_str()) {
+        let is_own = OWN_ENTRIES.contains(&name.as_str()) || is_new_keys_file(&name);
+        if !is_own || except.contains(&name.as_str()) {
             found.push(name);
         }
     }
     Ok(found)
+}
+
+/// The keys while they are written anew; what a killed process left is removed by the next that does.
+fn is_new_keys_file(name: &str) -> bool {
+    name.starts_with("keys.") && name.ends_with(".new")
 }
 
 /// A directory with other people's files in it must not become a data directory by accident.
@@ -172,14 +207,13 @@ fn refuse_foreign(root: &Path) -> Result<(), StoreError> {
 
 fn take_lock(root: &Path) -> Result<File, StoreError> {
     let path = root.join(LOCK_FILE);
-    let named = |error| io_error(format!("lock {}", path.display()), error);
-    let mut file = File::options()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(&path)
-        .map_err(named)?;
+    let named = |error: io::Error| match error.raw_os_error() {
+        Some(code) if code == rustix::io::Errno::LOOP.raw_os_error() => StoreError::Unusable(
+            format!("{} is a symbolic link, which is not followed; remove it", path.display()),
+        ),
+        _ => io_error(format!("lock {}", path.display()), error),
+    };
+    let mut file = private_file().read(true).write(true).create(true).open(&path).map_err(named)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -226,33 +260,85 @@ fn read_version(root: &Path) -> Result<Option<Version>, StoreError> {
     Ok(Some(version))
 }
 
-/// Written last when a directory is made, and by rename: it is there whole, or not at all.
-fn write_version(root: &Path, version: &Version) -> io::Result<()> {
+/// What is stored holds cookies and pages behind passwords: it is nobody else's to read.
+fn close(root: &Path) {
+    match close_to_others(root) {
+        Ok(false) => {}
+        Ok(true) => {
+            tracing::info!(dir = %root.display(), "the data directory is closed to other users now");
+        }
+        // It belongs to somebody else, who may have reasons.
+        Err(error) => {
+            tracing::warn!(dir = %root.display(), %error, "other users may read the data directory");
+        }
+    }
+}
+
+/// Says that the directory is being made, and is not complete: durable before anything else is made,
+/// so that what a kill leaves behind can be told from a directory that lost its version file.
+fn begin_making(root: &Path, version: &Version) -> io::Result<()> {
     let text = serde_json::to_string(version).map_err(io::Error::other)?;
     let new = root.join(VERSION_FILE_NEW);
-    let mut file = File::create(&new)?;
+    // Whatever has this name is of an earlier attempt, or a link that somebody laid there.
+    remove_file_if_there(&new)?;
+    let mut file = private_file().write(true).create_new(true).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    fs::rename(&new, root.join(VERSION_FILE))?;
-    File::open(root)?.sync_all()
+    sync_dir(root)?;
+    // Of an earlier attempt as well: nothing in it was ever acknowledged.
+    remove_dir_if_there(&root.join(STATE))
 }
 
-/// An empty database in the place of a lost one would look like an empty store.
-fn refuse_lost_state(root: &Path) -> Result<(), StoreError> {
-    let state = root.join("state");
-    let is_empty = fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
-    if is_empty {
-        let what = format!("{} is gone; restore it from a copy", state.display());
-        return Err(StoreError::Damaged(what));
+/// The version file gets its name last: it is there whole, or not at all.
+fn finish_making(root: &Path) -> io::Result<()> {
+    fs::rename(root.join(VERSION_FILE_NEW), root.join(VERSION_FILE))?;
+    sync_dir(root)
+}
+
+/// A directory without a version file is taken for a new one only if nothing can be lost by that: it
+/// has no state, or its making was cut short; and it has no bodies.
+fn refuse_lost_version(root: &Path) -> Result<(), StoreError> {
+    let read = |error| io_error(format!("read the data directory {}", root.display()), error);
+    let was_being_made = root.join(VERSION_FILE_NEW).symlink_metadata().is_ok();
+    let part = if !was_being_made && !holds_nothing(&root.join(STATE)).map_err(read)? {
+        STATE
+    } else if !holds_nothing(&root.join(BODIES)).map_err(read)? {
+        BODIES
+    } else {
+        return Ok(());
+    };
+    Err(StoreError::Damaged(format!(
+        "{} is gone, and {part}/ beside it holds data, which is left as it is; put the file back from \
+         any copy of this directory (it never changes), or name another directory with --data",
+        root.join(VERSION_FILE).display()
+    )))
+}
+
+/// Whether a directory is empty or does not exist.
+fn holds_nothing(dir: &Path) -> io::Result<bool> {
+    match fs::read_dir(dir) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
     }
-    Ok(())
 }
 
-fn remove_if_there(dir: &Path) -> io::Result<()> {
+fn remove_dir_if_there(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     }
+}
+
+fn remove_file_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 fn random_seed() -> io::Result<u64> {

@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::private_files::{create_private_dir, private_file};
+
 /// A directory tree of append-only files, addressed by relative paths such as `crawl_7/00000001`.
 pub trait Disk: Send + Sync {
     /// Makes a directory and its parents, and syncs the directory that holds it.
@@ -60,17 +62,13 @@ impl RealDisk {
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &str) -> io::Result<()> {
         let path = self.path(dir);
-        fs::create_dir_all(&path)?;
+        create_private_dir(&path)?;
         sync_directory(path.parent().unwrap_or(&self.root))
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(self.path(path))?;
+        let mut options = private_file();
+        let file = options.read(true).write(true).create(true).open(self.path(path))?;
         Ok(Arc::new(RealFile(file)))
     }
 

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timestamp, UrlKey};
 use telusur_store::{
-    Check, CrawlRecord, CrawlStore, LinksOf, PageStore, StoreError, UrlState, VerifyReport,
+    Check, CrawlRecord, CrawlStore, LinksOf, PageStore, StoreError, UrlState, VerifyCounts,
+    VerifyReport,
 };
 
 use crate::rows::{self, QueueRow, UrlRow, decode};
@@ -31,9 +32,11 @@ pub(crate) fn verify(
         checks.pages(store, record, &counted, &mut ids, links_of)?;
         counted.stats.ids = ids.finish(record.crawl.no, &mut checks.ids);
         checks.counters(record, &counted);
+        checks.counts.urls += counted.stats.discovered;
+        checks.counts.pages += counted.stats.pages;
     }
     checks.directory(store, &crawls)?;
-    checks.crawls = crawls.len() as u64;
+    checks.counts.crawls = crawls.len() as u64;
     Ok(checks.report())
 }
 
@@ -55,7 +58,7 @@ struct Checks {
     opens: Check,
     directory: Check,
     ids: Check,
-    crawls: u64,
+    counts: VerifyCounts,
 }
 
 impl Default for Checks {
@@ -71,7 +74,7 @@ impl Default for Checks {
             opens: Check::new("I8", "the directory opens without repair"),
             directory: Check::new("I9", "nothing is left over in the directory"),
             ids: Check::new("I10", "what is known of ids agrees with the stored pages"),
-            crawls: 0,
+            counts: VerifyCounts::default(),
         }
     }
 }
@@ -324,7 +327,7 @@ impl Checks {
         if self.index.looked_at == 0 {
             self.index.notes.push("there is no index".into());
         }
-        self.opens.notes.push(format!("{} crawls", self.crawls));
+        self.opens.notes.push(format!("{} crawls", self.counts.crawls));
         let checks = vec![
             self.bodies,
             self.states,
@@ -337,6 +340,6 @@ impl Checks {
             self.directory,
             self.ids,
         ];
-        VerifyReport { checks }
+        VerifyReport { checks, counts: self.counts }
     }
 }

@@ -19,7 +19,7 @@ pub use crate::step::{
     Committed, Ending, Found, Gone, How, IdEnding, NewlyQueued, PageToStore, Step, Stored,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
-pub use crate::verify::{Check, VerifyReport};
+pub use crate::verify::{Check, VerifyCounts, VerifyReport};
 
 /// Everything a running engine needs of a back end.
 pub trait Store: CrawlStore + FrontierStore + PageStore {}

@@ -7,9 +7,28 @@ use serde::{Deserialize, Serialize};
 pub struct VerifyReport {
     /// In the order of their names.
     pub checks: Vec<Check>,
+    /// What they were checked on.
+    #[serde(default)]
+    pub counts: VerifyCounts,
+}
+
+/// What was looked at, so that a check of nothing is not taken for one of everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VerifyCounts {
+    /// Crawls.
+    pub crawls: u64,
+    /// URLs that they know, in whichever state.
+    pub urls: u64,
+    /// Pages that they store.
+    pub pages: u64,
 }
 
 impl VerifyReport {
+    /// Whether anything was looked at.
+    pub fn has_checked(&self) -> bool {
+        self.checks.iter().any(|check| check.looked_at > 0)
+    }
+
     /// Whether every promise holds.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.broken == 0)

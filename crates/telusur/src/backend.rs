@@ -9,7 +9,7 @@ use telusur_engine::desk::{self, Answer, Ask, Desk};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
-use telusur_store_embedded::{DataDir, EmbeddedStore};
+use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
@@ -109,9 +109,7 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
 /// Asks whoever owns the directory, or the directory itself if nobody does. `each` is called with
 /// every line of the answer until it returns false.
 pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
-    if !DataDir::exists(dir) {
-        return nothing_there(dir, ask, each);
-    }
+    expect_data(dir, ask)?;
     let way = WayToDesk::open(dir, IndexUse::of(ask))?;
     let answered = way.ask(ask, each);
     let is_own = way.desk.is_ok();
@@ -134,7 +132,7 @@ pub fn ask_often<T, E: From<Message>>(
     index: IndexUse,
     run: impl FnOnce(&WayToDesk) -> Result<T, E>,
 ) -> Result<T, E> {
-    if !DataDir::exists(dir) {
+    if !is_there(dir)? {
         return Err(nothing_yet(dir).into());
     }
     let way = WayToDesk::open(dir, index)?;
@@ -285,23 +283,27 @@ fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<
     indexer.digest_links()
 }
 
-/// A directory that was never made holds no crawls; reading it does not make it.
-fn nothing_there(
-    dir: &Path,
-    ask: &Ask,
-    each: &mut dyn FnMut(Answer) -> bool,
-) -> Result<(), Message> {
-    match ask {
-        Ask::Crawls => Ok(()),
-        Ask::Verify => {
-            each(Answer::Verified(Default::default()));
-            Ok(())
-        }
-        _ => Err(nothing_yet(dir)),
-    }
+/// Whether there is a data directory. One that cannot be read is not taken for one that is not there.
+pub fn is_there(dir: &Path) -> Result<bool, Message> {
+    let found = DataDir::find(dir).map_err(|error| store_message(&error))?;
+    Ok(found == Found::Data)
 }
 
-fn nothing_yet(dir: &Path) -> Message {
+/// Refuses to ask about a directory that was never made: reading it does not make it, and that there is
+/// nothing is no answer to whoever named the wrong one.
+fn expect_data(dir: &Path, ask: &Ask) -> Result<(), Message> {
+    if is_there(dir)? {
+        return Ok(());
+    }
+    let nothing = nothing_yet(dir);
+    Err(match ask {
+        Ask::Verify => Message { code: Code::NotVerified, ..nothing },
+        _ => nothing,
+    })
+}
+
+/// What to say of a directory in which there is nothing.
+pub fn nothing_yet(dir: &Path) -> Message {
     let what = format!("there is nothing in {} yet", dir_shown(dir));
     Message::new(Code::NoSuchCrawl, what)
         .hint("Crawl something first: telusur crawl URL, or name another directory: --data")
@@ -322,6 +324,11 @@ pub fn store_message(error: &StoreError) -> Message {
         StoreError::Unusable(_) => Message::new(Code::UnusableData, what),
         StoreError::Damaged(_) => {
             Message::new(Code::DamagedData, what).hint("See what is damaged: telusur verify")
+        }
+        StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::FileTooLarge => {
+            Message::new(Code::Storage, what).hint(
+                "Nothing is lost. Raise the limit on file sizes (ulimit -f), then: telusur resume last",
+            )
         }
         StoreError::Io { .. } | StoreError::Engine(_) => Message::new(Code::Storage, what),
     }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use telusur_engine::desk::{self, Desk};
 use telusur_engine::{Engine, EngineOptions, EngineParts, Indexer, SystemClock};
@@ -54,7 +55,7 @@ impl Foreground {
             .map_err(|error| no_start(&format!("start the runtime: {error}")))?;
         let ended = runtime.block_on(self.run_inside());
         // Lookups that hang must not hold up the end.
-        runtime.shutdown_timeout(std::time::Duration::from_millis(200));
+        runtime.shutdown_timeout(Duration::from_millis(200));
         ended
     }
 
@@ -102,16 +103,9 @@ impl Foreground {
         self.display.tell_settling(&index);
         let indexer = Indexer::new(Arc::clone(&self.open.store), index);
         let settling = tokio::task::spawn_blocking(move || indexer.settle());
-        let stopped = async {
-            loop {
-                if let Told::Stop(code) = signals.next().await {
-                    return code;
-                }
-            }
-        };
         tokio::select! {
             _ = settling => None,
-            code = stopped => Some(code),
+            code = signals.stop() => Some(code),
         }
     }
 
@@ -224,6 +218,30 @@ pub struct Signals {
     terminate: Signal,
     hang_up: Signal,
     status: Signal,
+    orders: Orders,
+}
+
+/// An order to stop that comes so soon after the first is the same: `timeout` and service managers
+/// signal a process, and then its whole group. Nobody presses a key twice in that time on purpose.
+const SAME_ORDER: Duration = Duration::from_millis(250);
+
+/// Orders to stop.
+#[derive(Default)]
+struct Orders {
+    first: Option<Instant>,
+}
+
+impl Orders {
+    /// Whether a signal that came now is an order of its own.
+    fn is_new(&mut self, now: Instant) -> bool {
+        match self.first {
+            None => {
+                self.first = Some(now);
+                true
+            }
+            Some(first) => now.saturating_duration_since(first) >= SAME_ORDER,
+        }
+    }
 }
 
 impl Signals {
@@ -234,17 +252,51 @@ impl Signals {
             terminate: signal(SignalKind::terminate())?,
             hang_up: signal(SignalKind::hangup())?,
             status: signal(SignalKind::user_defined1())?,
+            orders: Orders::default(),
         })
     }
 
     /// Waits for the next.
     pub async fn next(&mut self) -> Told {
-        tokio::select! {
-            _ = self.interrupt.recv() => Told::Stop(exit::INTERRUPTED),
-            _ = self.terminate.recv() => Told::Stop(exit::TERMINATED),
-            // A closed terminal: save, as if asked to end.
-            _ = self.hang_up.recv() => Told::Stop(exit::TERMINATED),
-            _ = self.status.recv() => Told::Status,
+        loop {
+            let code = tokio::select! {
+                biased;
+                _ = self.interrupt.recv() => exit::INTERRUPTED,
+                _ = self.terminate.recv() => exit::TERMINATED,
+                // A closed terminal: save, as if asked to end.
+                _ = self.hang_up.recv() => exit::TERMINATED,
+                _ = self.status.recv() => return Told::Status,
+            };
+            if self.orders.is_new(Instant::now()) {
+                return Told::Stop(code);
+            }
         }
+    }
+
+    /// Waits for an order to stop, and gives the exit code that it asks for.
+    pub async fn stop(&mut self) -> u8 {
+        loop {
+            if let Told::Stop(code) = self.next().await {
+                return code;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `timeout` of coreutils sends TERM twice; the second once ended the program without saving.
+    #[test]
+    fn two_orders_at_once_are_one() {
+        let (mut orders, start) = (Orders::default(), Instant::now());
+        let mut is_new = |ms| orders.is_new(start + Duration::from_millis(ms));
+        assert!(is_new(0));
+        assert!(!is_new(0));
+        assert!(!is_new(3));
+        assert!(!is_new(249));
+        assert!(is_new(250), "a later one leaves at once");
+        assert!(is_new(251));
     }
 }

@@ -22,6 +22,7 @@ pub mod lines;
 pub mod logging;
 pub mod message;
 pub mod new_file;
+pub mod process;
 pub mod progress;
 pub mod summary;
 pub mod terminal;

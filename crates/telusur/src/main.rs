@@ -10,5 +10,6 @@ fn main() -> ExitCode {
     if let Some(code) = telusur_parse_pool::child_if_asked() {
         return code;
     }
+    telusur::process::prepare();
     telusur::commands::run(std::env::args_os())
 }

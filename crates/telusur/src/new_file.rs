@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::message::{Code, Message, shown};
+use crate::process::give_to_user;
 
 /// A file that is being written. Dropped before it is finished, it leaves nothing behind.
 pub struct NewFile {
@@ -17,12 +18,12 @@ pub struct NewFile {
 impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<Self, Message> {
+        remove_parts_of_the_dead(path);
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let unfinished = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        // Whatever has this name is left over from a process that is gone.
-        let _ = std::fs::remove_file(&unfinished);
         let file = OpenOptions::new().write(true).create_new(true).open(&unfinished);
-        let file = file.map_err(|error| cannot_write(path, &error))?;
+        let given = file.and_then(|file| give_to_user(&file).map(|()| file));
+        let file = given.map_err(|error| cannot_write(path, &error))?;
         Ok(Self { path: path.to_owned(), unfinished, file: Some(BufWriter::new(file)) })
     }
 
@@ -56,6 +57,30 @@ impl Drop for NewFile {
             let _ = std::fs::remove_file(&self.unfinished);
         }
     }
+}
+
+/// Removes what processes left of this file that were killed while they wrote it. What cannot be removed
+/// is in nobody's way.
+fn remove_parts_of_the_dead(path: &Path) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let Ok(entries) = std::fs::read_dir(parent.unwrap_or(Path::new("."))) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        if part_of(&name, &entry.file_name().to_string_lossy()).is_some_and(is_dead) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that wrote this part of a file, if it is one.
+fn part_of(name: &str, part: &str) -> Option<u32> {
+    let rest = part.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?;
+    rest.strip_suffix(".part")?.parse().ok()
+}
+
+/// Whether a process is gone. Our own number was given to an earlier one, which is.
+fn is_dead(pid: u32) -> bool {
+    pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
 }
 
 /// Nothing is overwritten unless the user says so.
@@ -101,6 +126,29 @@ mod tests {
         drop(NewFile::create(&directory.path().join("a")).unwrap());
         assert!(names(directory.path()).is_empty());
         assert!(NewFile::create(&directory.path().join("none/a")).is_err());
+    }
+
+    #[test]
+    fn parts_of_dead_processes_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        // No process has a number as high, and this one's parent is alive.
+        let (dead, alive) = (u32::MAX, std::os::unix::process::parent_id());
+        let parts = [
+            format!(".a.{dead}.part"),
+            format!(".a.{}.part", std::process::id()),
+            format!(".a.{alive}.part"),
+            format!(".b.{dead}.part"),
+            ".a.x.part".to_owned(),
+        ];
+        for part in &parts {
+            std::fs::write(directory.path().join(part), "half").unwrap();
+        }
+        NewFile::create(&directory.path().join("a")).unwrap().finish().unwrap();
+        let mut left = names(directory.path());
+        left.sort();
+        let mut expect = vec![parts[2].clone(), parts[3].clone(), parts[4].clone(), "a".to_owned()];
+        expect.sort();
+        assert_eq!(left, expect);
     }
 
     #[test]

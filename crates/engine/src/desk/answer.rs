@@ -245,6 +245,10 @@ impl Desk {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
                 let _hold = self.hold_index()?;
+                if let Some(index) = &self.index {
+                    // Its pages would be found for ever if they could not be taken out afterwards.
+                    index.expect_writer()?;
+                }
                 self.store.remove(no)?;
                 if let Some(index) = &self.index {
                     index.remove_crawl(no)?;
@@ -358,7 +362,10 @@ impl Desk {
         };
         let sites = if with_sites { self.sites(no)? } else { Vec::new() };
         let moved_seeds = if with_sites { self.moved_seeds(&record)? } else { Vec::new() };
-        Ok(CrawlAnswer { is_live: self.is_live(no), record, progress, sites, moved_seeds })
+        let is_live = self.is_live(no);
+        let indexing = self.engine.as_ref().map(|(engine, _)| engine.indexing());
+        let indexing = indexing.filter(|report| report.trouble.is_some());
+        Ok(CrawlAnswer { is_live, record, progress, sites, moved_seeds, indexing })
     }
 
     fn sites(&self, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestError> {

@@ -21,6 +21,7 @@ use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare,
 use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
 use crate::change::CrawlChange;
+use crate::index_health::IndexReport;
 
 pub use self::answer::{DAMAGED_INDEX, Desk};
 pub use self::content::{FoundContent, StoredPage};
@@ -270,4 +271,7 @@ pub struct CrawlAnswer {
     pub sites: Vec<SiteShare>,
     /// Start URLs that lead out of the crawl's scope: where, and to where.
     pub moved_seeds: Vec<(String, String)>,
+    /// How far the owner's index is behind, if it fails.
+    #[serde(default)]
+    pub indexing: Option<IndexReport>,
 }

@@ -1,35 +1,47 @@
 //! The control socket: the desk, reached from another terminal.
+//!
+//! A client that is silent or slow costs nobody else an answer: a question that does not come is given
+//! up, it takes no place until it is there, and a reader that has fallen asleep loses its place as soon
+//! as somebody else needs it.
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use telusur_parse_pool::through_short_path;
+use telusur_parse_pool::{private_listener, through_short_path};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixListener;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
 
 use super::{Answer, Ask, Desk};
 use crate::loan::{Borrower, line_of};
 
 /// Longest question.
 const ASK_BYTES_MAX: u64 = 1 << 20;
-/// Terminals served at once; the next one waits.
-const CLIENTS_MAX: usize = 16;
+/// Connections whose question has not come yet, or waits for a place.
+const ASKING_MAX: usize = 256;
+/// Orders and short answers at once; the next one waits.
+const ORDERS_MAX: usize = 16;
+/// Long answers at once. They have places of their own: an order must not wait for an export.
+const STREAMS_MAX: usize = 16;
+/// Longest that a question may take to come: it is one line, written at once.
+const ASK_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest that a reader may take for one piece of its answer before it counts as asleep.
+const PIECE_TIME_MAX: Duration = Duration::from_secs(60);
+/// A piece of an answer. With the limit above, a reader that keeps its place takes a kilobyte a second.
+const PIECE_BYTES: usize = 64 << 10;
+/// Connections that the system holds until they are accepted.
+const BACKLOG: i32 = 1024;
 /// Lines on their way to a slow reader; the store is read no faster than they are taken.
 const LINES_MAX: usize = 256;
 
 /// Listens on a socket until the returned guard is dropped, which also removes the socket. Must be
 /// called inside a tokio runtime, by the owner of the directory: a stale socket is replaced.
 pub fn serve(path: &Path, desk: Desk) -> io::Result<SocketGuard> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = through_short_path(path, |short| UnixListener::bind(short))?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    let listener = UnixListener::from_std(private_listener(path, BACKLOG)?)?;
     let task = tokio::spawn(accept(listener, desk));
     Ok(SocketGuard { path: path.to_owned(), task })
 }
@@ -68,53 +80,155 @@ pub fn ask(path: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> io::
             }
         }
     }
-    Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the owner ended in the middle of its answer"))
+    Err(io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        "it ended in the middle of its answer, or did not want to wait for this side any longer",
+    ))
+}
+
+/// The places of clients.
+#[derive(Clone)]
+struct Places {
+    asking: Arc<Semaphore>,
+    orders: Arc<Semaphore>,
+    streams: Arc<Semaphore>,
+}
+
+impl Places {
+    fn new() -> Self {
+        Self {
+            asking: Arc::new(Semaphore::new(ASKING_MAX)),
+            orders: Arc::new(Semaphore::new(ORDERS_MAX)),
+            streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+        }
+    }
+
+    /// The places of those who ask this.
+    fn of(&self, ask: &Ask) -> &Arc<Semaphore> {
+        match ask {
+            Ask::Errors { .. }
+            | Ask::Skipped { .. }
+            | Ask::Changes { .. }
+            | Ask::Export { .. }
+            | Ask::Content { .. }
+            | Ask::Coverage { .. }
+            | Ask::Reparse { .. }
+            | Ask::Verify => &self.streams,
+            Ask::Crawls
+            | Ask::Crawl { .. }
+            | Ask::Page { .. }
+            | Ask::Explain { .. }
+            | Ask::Politeness { .. }
+            | Ask::Search(_)
+            | Ask::Suggest { .. }
+            | Ask::Rank { .. }
+            | Ask::Pause { .. }
+            | Ask::Resume { .. }
+            | Ask::Stop { .. }
+            | Ask::Cancel { .. }
+            | Ask::Exclude { .. }
+            | Ask::Change { .. }
+            | Ask::Retry { .. }
+            | Ask::Remove { .. }
+            | Ask::Follow { .. } => &self.orders,
+        }
+    }
 }
 
 async fn accept(listener: UnixListener, desk: Desk) {
-    let places = Arc::new(Semaphore::new(CLIENTS_MAX));
+    let places = Places::new();
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(asking) = Arc::clone(&places.asking).acquire_owned().await else { return };
         // A failed accept (no file descriptors) is tried again when somebody has left.
         let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let desk = desk.clone();
+        let (desk, places) = (desk.clone(), places.clone());
         tokio::spawn(async move {
-            if let Err(error) = talk(stream, desk).await {
+            if let Err(error) = talk(stream, desk, &places, asking).await {
                 tracing::debug!(%error, "control connection ended");
             }
-            drop(place);
         });
     }
 }
 
-async fn talk(mut stream: tokio::net::UnixStream, desk: Desk) -> io::Result<()> {
+async fn talk(
+    mut stream: tokio::net::UnixStream,
+    desk: Desk,
+    places: &Places,
+    asking: OwnedSemaphorePermit,
+) -> io::Result<()> {
+    let ask = match read_ask(&mut stream).await? {
+        Ok(Ask::Follow { format }) => return lend(stream, format, desk),
+        Ok(ask) => ask,
+        Err(error) => {
+            let refused = Answer::Error { code: "bad_argument".into(), text: error.to_string() };
+            return send_piece(&mut stream, &line_of(&refused)?, &places.orders).await;
+        }
+    };
+    let places = places.of(&ask);
+    let Ok(_place) = Arc::clone(places).acquire_owned().await else { return Ok(()) };
+    drop(asking);
+    let (lines, answers) = mpsc::channel::<Answer>(LINES_MAX);
+    tokio::task::spawn_blocking(move || {
+        desk.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok());
+    });
+    send_answers(&mut stream, answers, places).await
+}
+
+/// Reads the question, which must come soon.
+async fn read_ask(stream: &mut tokio::net::UnixStream) -> io::Result<serde_json::Result<Ask>> {
     let mut line = String::new();
     let (reader, _) = stream.split();
-    tokio::io::BufReader::new(reader.take(ASK_BYTES_MAX)).read_line(&mut line).await?;
-    let ask = serde_json::from_str(&line);
-    if let Ok(Ask::Follow { format }) = ask {
-        return lend(stream, format, desk);
-    }
-    let (lines, mut answers) = mpsc::channel::<Answer>(LINES_MAX);
-    tokio::task::spawn_blocking(move || match ask {
-        Ok(ask) => desk.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok()),
-        Err(error) => {
-            let code = "bad_argument".to_owned();
-            let _ = lines.blocking_send(Answer::Error { code, text: error.to_string() });
-        }
-    });
-    let mut writer = tokio::io::BufWriter::new(&mut stream);
+    let mut reader = tokio::io::BufReader::new(reader.take(ASK_BYTES_MAX));
+    timeout(ASK_TIME_MAX, reader.read_line(&mut line)).await??;
+    Ok(serde_json::from_str(&line))
+}
+
+/// Writes the lines of an answer, in pieces.
+async fn send_answers(
+    stream: &mut tokio::net::UnixStream,
+    mut answers: mpsc::Receiver<Answer>,
+    places: &Semaphore,
+) -> io::Result<()> {
+    let mut piece = Vec::with_capacity(PIECE_BYTES);
     while let Some(answer) = answers.recv().await {
-        let line = line_of(&answer)?;
-        writer.write_all(&line).await?;
-        if answers.is_empty() {
-            writer.flush().await?;
+        piece.extend_from_slice(&line_of(&answer)?);
+        // Whoever watches sees each line as soon as there is nothing more to write at once.
+        if piece.len() >= PIECE_BYTES || answers.is_empty() {
+            for part in piece.chunks(PIECE_BYTES) {
+                send_piece(stream, part, places).await?;
+            }
+            piece.clear();
         }
     }
-    writer.flush().await
+    Ok(())
+}
+
+/// Writes a piece. A reader that does not take it in time keeps its place only as long as there are
+/// others: somebody may read an export page by page.
+async fn send_piece(
+    stream: &mut tokio::net::UnixStream,
+    piece: &[u8],
+    places: &Semaphore,
+) -> io::Result<()> {
+    let mut rest = piece;
+    while !rest.is_empty() {
+        let written = timeout(PIECE_TIME_MAX, async {
+            while !rest.is_empty() {
+                let taken = stream.write(rest).await?;
+                rest = &rest[taken..];
+            }
+            io::Result::Ok(())
+        });
+        match written.await {
+            Ok(written) => written?,
+            Err(_) if places.available_permits() > 0 => {}
+            Err(asleep) => return Err(asleep.into()),
+        }
+    }
+    Ok(())
 }
 
 /// Makes the connection a loan of the index. It is then served elsewhere, and takes no place here.
@@ -124,4 +238,52 @@ fn lend(stream: tokio::net::UnixStream, format: u32, desk: Desk) -> io::Result<(
     stream.set_nonblocking(false)?;
     tokio::task::spawn_blocking(move || desk.lend_index(stream, borrower));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer without end.
+    fn endless() -> mpsc::Receiver<Answer> {
+        let (lines, answers) = mpsc::channel(LINES_MAX);
+        tokio::spawn(async move {
+            while lines.send(Answer::Suggestion("x".repeat(1000))).await.is_ok() {}
+        });
+        answers
+    }
+
+    /// An export that was read at one byte a minute once held its place for ever.
+    #[tokio::test(start_paused = true)]
+    async fn a_sleeping_reader_loses_its_place_when_it_is_needed() {
+        let (mut ours, theirs) = tokio::net::UnixStream::pair().unwrap();
+        let places = Semaphore::new(1);
+        let _place = places.acquire().await.unwrap();
+        let drip = tokio::spawn(async move {
+            let (mut theirs, mut byte) = (theirs, [0]);
+            while theirs.read_exact(&mut byte).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+            }
+        });
+        let sent = timeout(Duration::from_secs(600), send_answers(&mut ours, endless(), &places));
+        let error = sent.await.expect("it has its place for ever").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(ours);
+        drip.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_sleeping_reader_goes_on_where_nobody_waits() {
+        let (mut ours, mut theirs) = tokio::net::UnixStream::pair().unwrap();
+        let sent = tokio::spawn(async move {
+            let places = Semaphore::new(2);
+            let _place = places.acquire().await.unwrap();
+            send_answers(&mut ours, endless(), &places).await.unwrap_err().kind()
+        });
+        tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+        let mut bytes = vec![0; 4 << 20];
+        theirs.read_exact(&mut bytes).await.unwrap();
+        drop(theirs);
+        assert_eq!(sent.await.unwrap(), io::ErrorKind::BrokenPipe);
+    }
 }

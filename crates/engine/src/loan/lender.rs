@@ -251,6 +251,12 @@ pub(crate) struct Loan {
 }
 
 impl Loan {
+    /// There is no loan: the borrower is told why.
+    pub(crate) fn refuse(self, error: &RequestError) {
+        refuse(self.stream, error);
+        self.loans.returned();
+    }
+
     /// Lends the index until the connection closes, and takes it back.
     pub(crate) fn carry_out(
         self,
@@ -258,8 +264,12 @@ impl Loan {
         source: &dyn PageSource,
         lag: &AtomicU64,
     ) -> Result<(), IndexingError> {
+        if let Err(error) = index.release() {
+            let what = format!("the search index cannot be written: {error}");
+            self.refuse(&RequestError::WrongState(what));
+            return Err(error.into());
+        }
         let Self { stream, borrower, replies, queue, loans } = self;
-        index.release()?;
         let pid = borrower.pid.unwrap_or_default();
         tracing::info!(pid, "the search index is lent to an indexer");
         let served = std::thread::scope(|scope| {

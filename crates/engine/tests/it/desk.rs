@@ -1,7 +1,10 @@
 //! Questions about a data directory.
 
-use telusur_engine::desk::{Answer, Ask};
+use std::sync::Arc;
+
+use telusur_engine::desk::{Answer, Ask, Desk};
 use telusur_model::Reason;
+use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, ask, page, site_crawl};
@@ -73,4 +76,26 @@ async fn every_url_has_an_answer_to_why() {
     assert_eq!(elsewhere.known.unwrap().referrer.as_deref(), Some("http://site.test/"));
     let never_seen = explain("http://site.test/never");
     assert!(never_seen.known.is_none() && never_seen.judged.admitted);
+}
+
+/// Sixteen silent connections once held up every command.
+#[tokio::test(start_paused = true)]
+async fn silent_clients_hold_nobody_up() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(&dir.path().join("data")).unwrap();
+    let socket = dir.path().join("control.sock");
+    let guard = telusur_engine::desk::serve(&socket, Desk::of_store(Arc::new(store))).unwrap();
+    let connect = || tokio::net::UnixStream::connect(&socket);
+    let mut silent = Vec::new();
+    for _ in 0..400 {
+        silent.push(connect().await.unwrap());
+    }
+    let mut client = connect().await.unwrap();
+    client.write_all(b"\"crawls\"\n").await.unwrap();
+    let mut answer = String::new();
+    let read = client.read_to_string(&mut answer);
+    tokio::time::timeout(std::time::Duration::from_secs(600), read).await.unwrap().unwrap();
+    assert_eq!(answer, "\"end\"\n");
+    drop(guard);
 }

@@ -4,6 +4,7 @@
 
 mod crash;
 mod durability;
+mod failing_disk;
 mod hostile;
 mod lending;
 mod links;

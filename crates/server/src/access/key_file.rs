@@ -17,6 +17,8 @@ use super::Scope;
 const PREFIX: &str = "tlk_";
 /// Random bytes of a key. A guess is hopeless, so a fast hash is as good as a slow one.
 const KEY_BYTES: usize = 32;
+/// How the name of a file ends that is not whole yet.
+const NEW: &str = "new";
 /// Largest file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Keys of one directory.
@@ -162,22 +164,54 @@ impl KeyFile {
         &self,
         change: impl FnOnce(&mut Vec<StoredKey>) -> Result<(), KeyRingError>,
     ) -> Result<(), KeyRingError> {
-        let lock = open_private(&self.path.with_extension("lock"))
+        let lock = private_file()
+            .create(true)
+            .open(self.path.with_extension("lock"))
             .map_err(|error| self.io("lock", error))?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)
             .map_err(|error| self.io("lock", error.into()))?;
         let mut keys = self.keys()?;
         change(&mut keys)?;
         let text = serde_json::to_vec_pretty(&Content { keys }).unwrap_or_default();
-        let new = self.path.with_extension("new");
-        let written = open_private(&new).and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()?;
-            fs::rename(&new, &self.path)?;
-            let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()
-        });
-        written.map_err(|error| self.io("write", error))
+        self.replace(&text).map_err(|error| self.io("write", error))
+    }
+
+    /// Under a name that nobody can foresee and that is new, so that nothing lies in its way.
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        self.remove_leftovers()?;
+        let mut random = [0; 8];
+        File::open("/dev/urandom")?.read_exact(&mut random)?;
+        let name = format!("{:016x}.{NEW}", u64::from_le_bytes(random));
+        let new = self.path.with_extension(name);
+        let mut file = private_file().create_new(true).open(&new)?;
+        let written = file
+            .write_all(text)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&new, &self.path));
+        if written.is_err() {
+            let _ = fs::remove_file(&new);
+        }
+        written?;
+        File::open(self.parent())?.sync_all()
+    }
+
+    /// Removes what processes left that were killed while they wrote. The lock is ours.
+    fn remove_leftovers(&self) -> io::Result<()> {
+        let stem = self.path.file_stem().unwrap_or_default().to_string_lossy();
+        for entry in fs::read_dir(self.parent())? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let rest = name.strip_prefix(&*stem).and_then(|rest| rest.strip_prefix('.'));
+            if rest.is_some_and(|rest| rest == NEW || rest.ends_with(&format!(".{NEW}"))) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn parent(&self) -> &Path {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        parent.unwrap_or(Path::new("."))
     }
 
     fn io(&self, doing: &'static str, source: io::Error) -> KeyRingError {
@@ -185,9 +219,12 @@ impl KeyFile {
     }
 }
 
-/// A file that only its owner reads.
-fn open_private(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
+/// How a file is opened that only its owner reads. A link is refused: its target is not ours.
+fn private_file() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
+    options.write(true).mode(0o600).custom_flags(no_follow);
+    options
 }
 
 /// The hash that is kept of a key.
@@ -215,6 +252,28 @@ mod tests {
         assert!(file.revoke(&stored.id).unwrap());
         assert!(!file.revoke(&stored.id).unwrap());
         assert!(file.keys().unwrap().is_empty());
+    }
+
+    #[test]
+    fn links_in_the_way_are_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, target) = (dir.path().join("keys.json"), dir.path().join("precious"));
+        fs::write(&target, "years of work").unwrap();
+        for name in ["keys.new", "keys.0123.new", "keys.lock"] {
+            std::os::unix::fs::symlink(&target, dir.path().join(name)).unwrap();
+        }
+        let file = KeyFile::new(&path);
+        assert!(
+            file.create("x", &[Scope::Read], Timestamp(1), None).is_err(),
+            "the lock is a link"
+        );
+        fs::remove_file(dir.path().join("keys.lock")).unwrap();
+        file.create("x", &[Scope::Read], Timestamp(1), None).unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "years of work");
+        let mut names: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["keys.json", "keys.lock", "precious"]);
     }
 
     #[test]

@@ -15,17 +15,22 @@ use crate::service::Service;
 #[utoipa::path(get, path = "/healthz", tag = "system",
     responses((status = 200, body = HealthView)))]
 pub(super) async fn healthz() -> Result<Response, Problem> {
-    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned() })
+    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned(), indexing: None })
 }
 
-/// Whether the service takes requests: 503 while it ends
+/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed
 #[utoipa::path(get, path = "/readyz", tag = "system",
     responses((status = 200, body = HealthView)))]
 pub(super) async fn readyz(State(service): State<Service>) -> Result<Response, Problem> {
     if service.is_draining() {
         return Err(crate::problem::draining());
     }
-    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned() })
+    let indexing = service.indexing();
+    let behind = indexing
+        .trouble
+        .map(|trouble| format!("indexing is behind by {} pages: {}", indexing.lag, trouble.why));
+    let status = if behind.is_some() { "degraded" } else { "ok" };
+    created(StatusCode::OK, None, &HealthView { status: status.to_owned(), indexing: behind })
 }
 
 /// Totals over everything

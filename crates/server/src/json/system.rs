@@ -8,8 +8,11 @@ use utoipa::ToSchema;
 /// Whether the service works.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct HealthView {
-    /// `ok`, `starting` or `draining`.
+    /// `ok`, or `degraded` if something that it can do without for a while does not work.
     pub status: String,
+    /// Why indexing is behind, if it fails: what is crawled meanwhile is found later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indexing: Option<String>,
 }
 
 /// Totals over everything.
@@ -31,6 +34,12 @@ pub struct StatsOfAll {
     pub pages_per_s: f64,
     /// Bytes of the search index.
     pub index_bytes: u64,
+    /// Pages that are stored and cannot be found yet.
+    pub index_lag: u64,
+    /// Why indexing is behind, if it fails. It is tried again by itself.
+    pub index_trouble: Option<String>,
+    /// Since when it fails.
+    pub index_trouble_since: Option<String>,
     /// Bytes left on the disk, where that is known.
     pub free_bytes: Option<u64>,
 }

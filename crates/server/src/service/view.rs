@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use telusur_engine::IndexReport;
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, Limits, Politeness, Progress,
     RobotsRules, jain_index,
@@ -143,10 +144,16 @@ impl Service {
         }
     }
 
+    /// Whether everything that is stored can be found, and if not, why.
+    pub fn indexing(&self) -> IndexReport {
+        self.inner().engine.indexing()
+    }
+
     /// Totals over everything.
     pub async fn totals(&self) -> Result<StatsOfAll, Problem> {
         self.read(|service| {
             let inner = service.inner();
+            let indexing = service.indexing();
             let mut totals = StatsOfAll {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 uptime_s: inner.clock.now().ms_since(inner.started) / 1000,
@@ -156,6 +163,9 @@ impl Service {
                 indexed: inner.index.as_ref().map_or(0, |index| index.doc_count()),
                 pages_per_s: 0.0,
                 index_bytes: 0,
+                index_lag: indexing.lag,
+                index_trouble_since: indexing.trouble.as_ref().map(|it| it.since.rfc3339()),
+                index_trouble: indexing.trouble.map(|it| it.why),
                 free_bytes: inner.store.free_bytes()?,
             };
             if let Some(index) = &inner.index {

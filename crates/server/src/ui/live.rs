@@ -101,6 +101,8 @@ struct MovingPart {
     left: Option<String>,
     reason: Option<(&'static str, String)>,
     suspects_network: bool,
+    /// That indexing is behind, and why.
+    index_notice: Option<(String, String)>,
     is_moving: bool,
     counters: Vec<(&'static str, String)>,
     panels: Vec<Panel>,
@@ -154,6 +156,7 @@ async fn moving(
         left: stats.eta_s.map(left),
         reason: finished.or(paused),
         suspects_network: stats.suspects_network,
+        index_notice: index_notice(service, reader),
         is_moving: crawl.ended_at.is_none(),
         counters: vec![
             (words.count_fetched, lang.count(stats.fetched)),
@@ -167,6 +170,15 @@ async fn moving(
         queue: queue.items.into_iter().map(|it| it.url).collect(),
     };
     Ok((crawl, part))
+}
+
+/// That indexing is behind, and why.
+pub(crate) fn index_notice(service: &Service, reader: &Reader) -> Option<(String, String)> {
+    let (indexing, lang) = (service.indexing(), reader.lang);
+    let trouble = indexing.trouble?;
+    let (pages, when) = (lang.count(indexing.lag), lang.moment(&trouble.since.rfc3339()));
+    let notice = fill(reader.words().index_behind, &[("pages", &pages), ("when", &when)]);
+    Some((notice, trouble.why))
 }
 
 /// The URLs that did not answer, and those that answered with an error: what the list of errors holds.

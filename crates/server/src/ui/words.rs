@@ -179,6 +179,7 @@ words! {
     preview_warning: "Worth a second look", "Perlu dilihat lagi";
     preview_robots: "robots.txt", "robots.txt";
 
+    index_behind: "Indexing is behind by {pages} pages since {when} and is tried again by itself:", "Pengindeksan tertinggal {pages} halaman sejak {when} dan dicoba lagi dengan sendirinya:";
     tab_overview: "Overview", "Ringkasan";
     tab_pages: "Pages", "Halaman";
     tab_queue: "Queue", "Antrean";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, Resolved};
-use telusur_index::{IndexLimits, SearchIndex};
+use telusur_index::{IndexLimits, SearchIndex, SyncHook};
 use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Fetched, Keep, Limits, PageUrl,
     Politeness, Progress, RobotsRules, ScopeRules, Seeds, SitemapRules, Timestamp,
@@ -32,10 +32,26 @@ pub(crate) struct Bench {
     pub(crate) client: Client,
     pub(crate) service: Service,
     pub(crate) gate: Arc<Gate>,
+    pub(crate) index_disk: Arc<IndexDisk>,
     answers: Answers,
     engine: Option<Engine>,
     serving: JoinHandle<()>,
     settings: fn(&mut ServiceSettings),
+}
+
+/// The disk below the index, which is full when it is told to be.
+#[derive(Debug, Default)]
+pub(crate) struct IndexDisk {
+    pub(crate) is_full: std::sync::atomic::AtomicBool,
+}
+
+impl SyncHook for IndexDisk {
+    fn before_sync(&self) -> std::io::Result<()> {
+        match self.is_full.load(std::sync::atomic::Ordering::SeqCst) {
+            true => Err(std::io::Error::from_raw_os_error(28)),
+            false => Ok(()),
+        }
+    }
 }
 
 impl Bench {
@@ -75,7 +91,10 @@ impl Bench {
         let web = FakeWebFetcher::of_website(site, Arc::clone(&clock));
         let fetcher: Arc<dyn Fetch> = Arc::new(Gated { web, gate: Arc::clone(&gate) });
         let store: Arc<dyn Store> = Arc::new(open_store(dir.path()).await);
-        let index = SearchIndex::open(&dir.path().join("index"), IndexLimits::default()).unwrap();
+        let index_disk = Arc::<IndexDisk>::default();
+        let index = dir.path().join("index");
+        let index =
+            SearchIndex::open_with(&index, IndexLimits::default(), index_disk.clone()).unwrap();
         let index = Some(Arc::new(index));
         let parts = EngineParts {
             store: Arc::clone(&store),
@@ -114,7 +133,7 @@ impl Bench {
             tokio::spawn(async move { serve(listener, service).await.unwrap() })
         };
         let (engine, client) = (Some(engine), Client::new(address));
-        Self { dir, client, service, gate, answers, engine, serving, settings }
+        Self { dir, client, service, gate, index_disk, answers, engine, serving, settings }
     }
 
     /// Waits until a picture of a crawl is as wanted.

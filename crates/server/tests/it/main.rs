@@ -10,6 +10,7 @@ mod description;
 mod events;
 mod first_service;
 mod hostile;
+mod indexing;
 mod limits;
 mod lists;
 mod restarts;

@@ -1,9 +1,15 @@
 //! Whose directory is it?
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::path::{Path, PathBuf};
 
+use telusur_model::{
+    Crawl, CrawlId, CrawlNo, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeRules, Seeds,
+    SitemapRules, Timestamp,
+};
 use telusur_store::StoreError;
-use telusur_store_embedded::{DataDir, EmbeddedStore};
+use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
 
 #[test]
 fn a_second_owner_is_refused_and_told_who_the_first_is() {
@@ -65,7 +71,9 @@ fn a_damaged_version_file_is_named() {
 fn a_database_whose_making_was_cut_short_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
     drop(EmbeddedStore::open(dir.path()).unwrap());
-    fs::remove_file(dir.path().join("telusur.version")).unwrap();
+    // The version file gets its name last.
+    let version = dir.path().join("telusur.version");
+    fs::rename(&version, dir.path().join("telusur.version.new")).unwrap();
     for entry in fs::read_dir(dir.path().join("state")).unwrap() {
         let path = entry.unwrap().path();
         if path.is_file() {
@@ -73,6 +81,125 @@ fn a_database_whose_making_was_cut_short_is_made_again() {
         }
     }
     EmbeddedStore::open(dir.path()).unwrap();
+    assert!(!dir.path().join("telusur.version.new").exists());
+}
+
+/// Every file below a directory with its bytes.
+fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+fn a_crawl() -> Crawl {
+    Crawl {
+        no: CrawlNo(0),
+        id: CrawlId::new(Timestamp(0), 0),
+        name: None,
+        created_at: Timestamp(1_000),
+        seeds: Seeds::Links(vec![PageUrl::parse("http://a.test/").unwrap()]),
+        scope: ScopeRules::default(),
+        politeness: Politeness::default(),
+        limits: Limits::default(),
+        fetch: FetchRules::default(),
+        keep: Keep::Html,
+        topic: Vec::new(),
+        keep_tracking: false,
+        sitemaps: SitemapRules::default(),
+        recrawl_of: None,
+        labels: Default::default(),
+    }
+}
+
+/// A directory that holds a crawl, closed.
+fn with_a_crawl() -> tempfile::TempDir {
+    use telusur_store::CrawlStore;
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    store.create(telusur_store::NewCrawl { crawl: a_crawl(), random: 7 }).unwrap();
+    store.close().unwrap();
+    dir
+}
+
+/// The next open once took a directory without its version file for a new one, and deleted the
+/// state of all crawls.
+#[test]
+fn a_lost_version_file_costs_nothing_but_a_refusal() {
+    let dir = with_a_crawl();
+    let version = dir.path().join("telusur.version");
+    let copy = fs::read(&version).unwrap();
+    fs::remove_file(&version).unwrap();
+    let before = files(&dir.path().join("state"));
+    let message = refused(dir.path());
+    assert!(message.contains("telusur.version") && message.contains("copy"), "{message}");
+    assert_eq!(files(&dir.path().join("state")), before, "nothing is touched");
+    fs::write(&version, copy).unwrap();
+    use telusur_store::CrawlStore;
+    assert_eq!(EmbeddedStore::open(dir.path()).unwrap().crawls().unwrap().len(), 1);
+}
+
+#[test]
+fn bodies_without_state_and_version_are_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let bodies = dir.path().join("bodies/crawl_1");
+    fs::create_dir_all(&bodies).unwrap();
+    fs::write(bodies.join("00000001.warc.zst"), "pages").unwrap();
+    // Not even if it looks like a making that was cut short.
+    for name in [None, Some("telusur.version.new")] {
+        if let Some(name) = name {
+            fs::write(dir.path().join(name), "").unwrap();
+        }
+        assert!(refused(dir.path()).contains("bodies"));
+        assert_eq!(fs::read(bodies.join("00000001.warc.zst")).unwrap(), b"pages");
+    }
+}
+
+/// The database takes its own files for half-made when a marker is missing, and begins anew over
+/// them or deletes them.
+#[test]
+fn a_database_without_one_of_its_markers_is_refused() {
+    for marker in ["version", "keyspaces/0/current", "keyspaces/0", "keyspaces"] {
+        let dir = with_a_crawl();
+        let path = dir.path().join("state").join(marker);
+        if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) }.unwrap();
+        let before = files(&dir.path().join("state"));
+        let message = refused(dir.path());
+        assert!(message.contains(marker), "{marker}: {message}");
+        assert_eq!(files(&dir.path().join("state")), before, "{marker}");
+    }
+}
+
+#[test]
+fn tables_without_their_list_are_not_deleted() {
+    let dir = with_a_crawl();
+    let keyspace = dir.path().join("state/keyspaces/5");
+    fs::remove_file(keyspace.join("current")).unwrap();
+    fs::write(keyspace.join("tables/7"), "rows").unwrap();
+    assert!(refused(dir.path()).contains("keyspaces/5/current"));
+    assert_eq!(fs::read(keyspace.join("tables/7")).unwrap(), b"rows");
+}
+
+#[test]
+fn what_is_there_is_told_apart_from_what_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    assert_eq!(DataDir::find(&dir.path().join("none")).unwrap(), Found::Nothing);
+    assert_eq!(DataDir::find(dir.path()).unwrap(), Found::Nothing);
+    let with_crawl = with_a_crawl();
+    assert_eq!(DataDir::find(with_crawl.path()).unwrap(), Found::Data);
+    fs::remove_file(with_crawl.path().join("telusur.version")).unwrap();
+    assert!(matches!(DataDir::find(with_crawl.path()), Err(StoreError::Damaged(_))));
+    // A file where a directory should be: the system refuses, whoever asks.
+    let file = dir.path().join("file");
+    fs::write(&file, "").unwrap();
+    assert!(matches!(DataDir::find(&file), Err(StoreError::Io { .. })));
+    assert!(matches!(DataDir::find(dir.path()), Err(StoreError::Unusable(_))));
 }
 
 #[test]
@@ -100,4 +227,40 @@ fn a_directory_whose_making_was_cut_short_is_finished() {
     fs::create_dir(dir.path().join("bodies")).unwrap();
     fs::write(dir.path().join("telusur.version.new"), "{\"prod").unwrap();
     EmbeddedStore::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_link_in_the_place_of_the_lock_is_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, target) = (dir.path().join("data"), dir.path().join("precious"));
+    fs::create_dir(&data).unwrap();
+    fs::write(&target, "years of work").unwrap();
+    std::os::unix::fs::symlink(&target, data.join("telusur.lock")).unwrap();
+    assert!(refused(&data).contains("symbolic link"));
+    assert_eq!(fs::read_to_string(&target).unwrap(), "years of work");
+}
+
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// A directory of an older version, or one that somebody made for us.
+#[test]
+fn a_directory_that_others_may_read_is_closed() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = with_a_crawl();
+    let open = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let state = dir.path().join("state");
+    for file in files(dir.path()).keys() {
+        open(file, 0o644);
+    }
+    open(&state, 0o755);
+    open(dir.path(), 0o755);
+    drop(EmbeddedStore::open(dir.path()).unwrap());
+    assert_eq!((mode(dir.path()), mode(&state)), (0o700, 0o700));
+    assert_eq!(mode(&dir.path().join("telusur.version")), 0o600);
+    assert_eq!(mode(&state.join("version")), 0o600);
 }

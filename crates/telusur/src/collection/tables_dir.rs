@@ -14,6 +14,7 @@ use super::csv::write_row;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::new_file::{NewFile, cannot_write, refuse_existing};
+use crate::process::create_user_dir;
 
 /// The list of what is there.
 const LIST_NAME: &str = "tables.jsonl";
@@ -43,7 +44,7 @@ struct Listed<'a> {
 impl TablesDir {
     /// Makes the directory, or goes on with one that is there.
     pub fn create(path: &Path, overwrite: bool) -> Result<Self, Message> {
-        std::fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
+        create_user_dir(path).map_err(|error| cannot_write(path, &error))?;
         let list = path.join(LIST_NAME);
         refuse_existing(&list, overwrite)?;
         Ok(Self { path: path.to_owned(), overwrite, list: NewFile::create(&list)?, files: 0 })

@@ -10,6 +10,7 @@ use super::{ConfigPath, Outcome, Session, missing};
 use crate::cli::ConfigCommand;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, exit, shown};
+use crate::process::give_to_user;
 use crate::settings::{ConfigFile, Settings, Sources, resolve};
 
 pub(super) fn config(session: &Session, command: ConfigCommand, output: &mut dyn Write) -> Outcome {
@@ -30,7 +31,13 @@ fn init(session: &Session, file: &Path, overwrite: bool, output: &mut dyn Write)
     let shown_path = shown(&file.to_string_lossy());
     let mut options = OpenOptions::new();
     options.write(true).truncate(true).create(overwrite).create_new(!overwrite);
-    let written = options.open(file).and_then(|mut file| file.write_all(text.as_bytes()));
+    let is_new = !file.exists();
+    let written = options.open(file).and_then(|mut file| {
+        if is_new {
+            give_to_user(&file)?;
+        }
+        file.write_all(text.as_bytes())
+    });
     match written {
         Ok(()) => {
             session.talk.note(&format!("wrote {shown_path}"));

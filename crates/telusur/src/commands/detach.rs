@@ -14,6 +14,7 @@ use super::{Outcome, Session};
 use crate::backend;
 use crate::json::write_json_line;
 use crate::message::{Code, Message};
+use crate::process::as_user;
 use crate::settings::Settings;
 
 /// Longest that the background process may take to own the data directory.
@@ -66,13 +67,14 @@ fn start(log: &PathBuf) -> std::io::Result<std::process::Child> {
     let file = File::create(log)?;
     let arguments = std::env::args_os().skip(1).filter(|argument| argument != "--detach");
     // A group of its own: Ctrl-C in this terminal is not meant for it.
-    Command::new(std::env::current_exe()?)
+    let mut command = Command::new(std::env::current_exe()?);
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    as_user(|| command.spawn())
 }
 
 fn log_path(session: &Session) -> PathBuf {

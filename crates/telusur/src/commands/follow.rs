@@ -9,7 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::json;
-use telusur_engine::{FollowCounts, LoanEnd, NotLent, StopFollowing, SystemClock, borrow};
+use telusur_engine::{
+    FollowCounts, IndexingError, LoanEnd, NotLent, StopFollowing, SystemClock, borrow,
+    index_retry_pause,
+};
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_model::Clock;
 use telusur_store_embedded::DataDir;
@@ -59,6 +62,7 @@ impl Follower<'_> {
     /// Follows one owner after the other until it is stopped.
     fn run(&self) -> Result<(), Message> {
         let mut says_that_it_waits = true;
+        let mut failures = 0;
         while !self.stop.is_stopped() {
             match borrow(&DataDir::control_socket(self.dir), self.stop) {
                 Ok(borrowed) => {
@@ -66,10 +70,18 @@ impl Follower<'_> {
                     let index = SearchIndex::open(&path, IndexLimits::default())
                         .map_err(|error| backend::index_message(&error))?;
                     self.note(&format!("following {}", self.dir_shown()));
-                    let ended = borrowed.follow(index, self.counts);
-                    let ended = ended.map_err(|error| backend::index_message(&error))?;
                     says_that_it_waits = true;
-                    self.tell_end(ended)?;
+                    match borrowed.follow(index, self.counts) {
+                        Ok(ended) => {
+                            failures = 0;
+                            self.tell_end(ended)?;
+                        }
+                        // The owner has the index meanwhile, and goes on from the last commit.
+                        Err(error) => {
+                            failures += 1;
+                            self.pause_after(&error, failures);
+                        }
+                    }
                 }
                 Err(NotLent::NoOwner(_) | NotLent::Ending) => {
                     if std::mem::take(&mut says_that_it_waits) {
@@ -82,6 +94,14 @@ impl Follower<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says what failed, and waits before the index is borrowed again.
+    fn pause_after(&self, error: &IndexingError, failures: u32) {
+        let pause = index_retry_pause(failures);
+        let what = format!("{error}; trying again in {} s", pause.as_secs());
+        self.aside.say(|| self.session.talk.warning(&what));
+        self.stop.wait(pause);
     }
 
     fn tell_waiting(&self) {

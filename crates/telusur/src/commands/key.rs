@@ -20,7 +20,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let dir = backend::data_dir(&settings);
-    if !DataDir::exists(dir) {
+    if !backend::is_there(dir)? {
         // The first key is made before the service runs for the first time.
         drop(backend::open(dir)?);
     }

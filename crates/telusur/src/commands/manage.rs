@@ -8,7 +8,6 @@ use telusur_engine::SystemClock;
 use telusur_engine::desk::{Answer, Ask, Desk};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
-use telusur_store_embedded::DataDir;
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
@@ -198,11 +197,10 @@ fn open_crawl(dir: &Path, id: &str) -> Result<(OpenStore, CrawlRecord), Message>
 }
 
 fn open_existing(dir: &Path) -> Result<OpenStore, Message> {
-    if DataDir::exists(dir) {
+    if backend::is_there(dir)? {
         return backend::open(dir);
     }
-    let what = format!("there is nothing in {} yet", shown(&dir.to_string_lossy()));
-    Err(Message::new(Code::NoSuchCrawl, what).hint("Crawl something first: telusur crawl URL"))
+    Err(backend::nothing_yet(dir))
 }
 
 /// A crawl that would end at once is refused with the way out.

@@ -385,9 +385,8 @@ fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u
 pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let dir = backend::data_dir(&settings);
-    if !DataDir::exists(dir) {
-        let what = format!("there is nothing in {} yet", shown(&dir.to_string_lossy()));
-        return Err(Message::new(Code::NoSuchCrawl, what).into());
+    if !backend::is_there(dir)? {
+        return Err(backend::nothing_yet(dir).into());
     }
     let mut open = backend::open(dir)?;
     let failed = |error: &dyn std::fmt::Display| backend::index_message(error);

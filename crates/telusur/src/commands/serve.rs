@@ -14,15 +14,14 @@ use telusur_model::{Clock, PageUrl, Timestamp};
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
 use telusur_store_embedded::DataDir;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Failure, Outcome, Session, crawl, key};
 use crate::backend::{self, OpenStore, engine_message};
 use crate::cli::ServeArgs;
 use crate::crawl_request::CrawlRequest;
-use crate::foreground::{parse_threads, parser, parsers};
+use crate::foreground::{Signals, parse_threads, parser, parsers};
 use crate::json::write_json_line;
-use crate::message::{Code, Message, exit, shown};
+use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
 
 pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn Write) -> Outcome {
@@ -92,13 +91,13 @@ async fn run(
     let mut signals = Signals::new().map_err(|error| cannot_run(&error.to_string()))?;
     let serving = tokio::spawn(telusur_server::serve(listener, service.clone()));
     let code = tokio::select! {
-        code = signals.next() => code,
+        code = signals.stop() => code,
         error = engine.failed() => return Err(engine_message(&error).into()),
     };
     session.talk.note("saving what is under way; once more leaves at once");
     tokio::spawn(async move {
         // The second one does not wait. Nothing is lost: what is not committed is still queued.
-        std::process::exit(i32::from(signals.next().await));
+        std::process::exit(i32::from(signals.stop().await));
     });
     service.drain();
     drop(socket);
@@ -179,30 +178,4 @@ fn service_message(error: &ServiceError) -> Message {
 
 fn cannot_run(why: &str) -> Message {
     Message::new(Code::Storage, format!("cannot run the service: {why}"))
-}
-
-/// What ends the service.
-struct Signals {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-    hang_up: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-        })
-    }
-
-    /// The exit code that the next signal asks for.
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => exit::INTERRUPTED,
-            _ = self.terminate.recv() => exit::TERMINATED,
-            _ = self.hang_up.recv() => exit::TERMINATED,
-        }
-    }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
+use telusur_engine::IndexReport;
 use telusur_engine::desk::{Answer, Ask, CrawlAnswer};
 use telusur_model::{CrawlState, jain_index};
 use telusur_store::{UrlRecord, UrlState};
@@ -49,6 +50,9 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     });
     let head = ["crawl", "name", "state", "pages", "queue", "errors", "created", "start"];
     write_table(output, head, rows.collect())?;
+    if let Some(report) = crawls.iter().find_map(|crawl| crawl.indexing.as_ref()) {
+        session.talk.warning(&index_line(report));
+    }
     Ok(0)
 }
 
@@ -127,6 +131,16 @@ fn state_word(crawl: &CrawlAnswer) -> &'static str {
     }
 }
 
+/// That indexing is behind, and why.
+fn index_line(report: &IndexReport) -> String {
+    let (why, since) = match &report.trouble {
+        Some(trouble) => (shown(&trouble.why), format!(" since {}", trouble.since)),
+        None => ("nothing fails".to_owned(), String::new()),
+    };
+    let pages = show_count(report.lag);
+    format!("indexing is behind by {pages} pages{since} and is tried again by itself: {why}")
+}
+
 fn crawl_json(crawl: &CrawlAnswer) -> Value {
     let record = &crawl.record;
     let finish_reason = match record.state {
@@ -154,6 +168,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
         "sites": crawl.sites,
         "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
         "moved_seeds": crawl.moved_seeds,
+        "indexing": crawl.indexing,
         "settings": settings,
     })
 }
@@ -194,6 +209,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
         ];
         let counts = counts.map(|(word, count)| format!("{word} {}", show_count(count)));
         row("ids", counts.join(", "))?;
+    }
+    if let Some(report) = &crawl.indexing {
+        row("index", index_line(report))?;
     }
     row("queue", show_count(stats.queued))?;
     row("sitemaps", show_count(stats.sitemaps))?;

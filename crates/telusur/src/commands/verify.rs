@@ -19,8 +19,19 @@ pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
         }
         true
     })?;
+    if !report.has_checked() {
+        return Err(Message::new(Code::NotVerified, "nothing was checked").into());
+    }
+    let counts = report.counts;
     if session.global.json {
-        write_json_line(output, &json!({ "holds": report.holds(), "checks": report.checks }))?;
+        let answer = json!({
+            "holds": report.holds(),
+            "checks": report.checks,
+            "crawls": counts.crawls,
+            "urls": counts.urls,
+            "pages": counts.pages,
+        });
+        write_json_line(output, &answer)?;
     } else {
         for check in &report.checks {
             let word = if check.broken == 0 { "holds " } else { "BROKEN" };
@@ -38,6 +49,9 @@ pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
                 writeln!(output, "          {}", shown(note))?;
             }
         }
+        let (crawls, urls) = (show_count(counts.crawls), show_count(counts.urls));
+        let pages = show_count(counts.pages);
+        writeln!(output, "checked: crawls {crawls}, URLs {urls}, pages {pages}")?;
     }
     if report.holds() {
         return Ok(0);

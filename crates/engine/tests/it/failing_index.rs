@@ -1,0 +1,190 @@
+//! The disk below the index fails and works again: indexing says so, waits, and goes on by itself.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::{Engine, NotLent, StopFollowing, borrow};
+use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
+use telusur_model::{CrawlNo, FinishReason};
+use telusur_store::{CrawlStore, PageStore, Store};
+use telusur_store_embedded::EmbeddedStore;
+use telusur_testkit::FakeWebSpec;
+
+use crate::bench::{Bench, accept, crawl, finished};
+
+const PAGES: u64 = 60;
+
+/// A disk that is full as long as it is told to be, or at one sync.
+#[derive(Debug)]
+struct FailingDisk {
+    is_full: AtomicBool,
+    /// Syncs until one fails.
+    until_failure: AtomicI64,
+}
+
+impl FailingDisk {
+    fn new(is_full: bool, fails_at: i64) -> Arc<Self> {
+        let (is_full, until_failure) = (AtomicBool::new(is_full), AtomicI64::new(fails_at));
+        Arc::new(Self { is_full, until_failure })
+    }
+}
+
+impl SyncHook for FailingDisk {
+    fn before_sync(&self) -> io::Result<()> {
+        let fails = self.until_failure.fetch_sub(1, Ordering::SeqCst) == 1;
+        if fails || self.is_full.load(Ordering::SeqCst) {
+            return Err(io::Error::from_raw_os_error(28));
+        }
+        Ok(())
+    }
+}
+
+/// An engine whose index is on that disk.
+struct Owner {
+    bench: Bench,
+    crawl: telusur_model::Crawl,
+    store: Arc<EmbeddedStore>,
+    index: Arc<SearchIndex>,
+    engine: Engine,
+}
+
+impl Owner {
+    fn start(disk: &Arc<FailingDisk>) -> Self {
+        let spec = FakeWebSpec {
+            hosts: 3,
+            pages: telusur_testkit::fake_web::PageCounts::Even { total: PAGES },
+            links_per_page: 8,
+            page_bytes: 2_000,
+            ..FakeWebSpec::default()
+        };
+        let (bench, web) = Bench::of_web(spec);
+        let store = bench.open();
+        let dir = bench.dir.path().join("index");
+        // It works while the index is made.
+        let is_full = disk.is_full.swap(false, Ordering::SeqCst);
+        let fails_at = disk.until_failure.swap(0, Ordering::SeqCst);
+        let index = SearchIndex::open_with(&dir, IndexLimits::default(), disk.clone()).unwrap();
+        disk.is_full.store(is_full, Ordering::SeqCst);
+        disk.until_failure.store(fails_at, Ordering::SeqCst);
+        let index = Arc::new(index);
+        let engine = bench.engine_with_index(&store, &index);
+        Self { bench, crawl: crawl(web.seeds()), store, index, engine }
+    }
+
+    async fn crawl(&self) -> CrawlNo {
+        let no = accept(&self.store, self.crawl.clone());
+        self.engine.handle().run(no).await.unwrap();
+        finished(&self.engine, no).await;
+        no
+    }
+
+    /// Lets time pass until it is as wanted.
+    async fn until(&self, is_wanted: impl Fn(&Self) -> bool) {
+        while !is_wanted(self) {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            std::thread::yield_now();
+        }
+    }
+
+    fn desk(&self) -> Desk {
+        Desk::of_engine(Arc::clone(&self.store) as Arc<dyn Store>, self.engine.handle())
+            .with_index(Some(Arc::clone(&self.index)))
+    }
+
+    /// Why the desk says that indexing is behind.
+    fn told(&self) -> Option<String> {
+        let mut why = None;
+        self.desk().answer(&Ask::Crawls, &mut |answer| {
+            if let Answer::Crawl(crawl) = answer {
+                why = crawl.indexing.and_then(|report| report.trouble).map(|trouble| trouble.why);
+            }
+            true
+        });
+        why
+    }
+
+    fn is_searchable(&self, crawl: CrawlNo) -> bool {
+        let pages = self.store.pages_after(crawl, 0, 10_000).unwrap();
+        self.index.applied_upto() >= pages.last().unwrap().seq
+    }
+
+    fn assert_complete(&self, crawl: CrawlNo) {
+        let mut keys = Vec::new();
+        self.index.each_key(&mut |key| keys.push(key)).unwrap();
+        keys.sort_unstable();
+        let pages = self.store.pages_after(crawl, 0, 10_000).unwrap();
+        let ok = pages.iter().filter(|page| page.is_ok());
+        let mut stored: Vec<_> = ok.map(|page| DocKey { url: page.key, crawl }).collect();
+        stored.sort_unstable();
+        assert!(stored.len() as u64 >= PAGES);
+        assert_eq!(keys, stored);
+        self.index.validate().unwrap();
+    }
+}
+
+/// One failed sync once ended indexing until the next start of the process.
+#[tokio::test(start_paused = true)]
+async fn one_failed_sync_does_not_end_indexing() {
+    for nth in [1, 2, 3, 5, 8, 13] {
+        let disk = FailingDisk::new(false, nth);
+        let owner = Owner::start(&disk);
+        let no = owner.crawl().await;
+        owner.until(|owner| owner.is_searchable(no)).await;
+        owner.until(|owner| owner.engine.handle().indexing().trouble.is_none()).await;
+        assert!(disk.until_failure.load(Ordering::SeqCst) <= 0, "sync {nth} was never reached");
+        owner.assert_complete(no);
+        owner.engine.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_is_told_and_indexing_goes_on_when_there_is_space() {
+    let disk = FailingDisk::new(true, 0);
+    let owner = Owner::start(&disk);
+    // The crawl itself is not held up.
+    let no = owner.crawl().await;
+    let record = owner.store.crawl(no).unwrap().unwrap();
+    assert!(record.stats.pages >= PAGES);
+    assert!(
+        matches!(record.state, telusur_model::CrawlState::Finished { why: FinishReason::Drained }),
+        "{:?}",
+        record.state
+    );
+    let failures = |owner: &Owner| owner.engine.handle().indexing().trouble.map(|it| it.failures);
+    owner.until(|owner| failures(owner) >= Some(3)).await;
+    let report = owner.engine.handle().indexing();
+    assert_eq!(report.lag, record.stats.pages);
+    let why = report.trouble.unwrap().why;
+    assert!(why.contains("os error 28"), "{why}");
+    assert_eq!(owner.told(), Some(why));
+    disk.is_full.store(false, Ordering::SeqCst);
+    owner.until(|owner| failures(owner).is_none()).await;
+    owner.until(|owner| owner.is_searchable(no)).await;
+    assert_eq!(owner.told(), None);
+    assert_eq!(owner.engine.handle().indexing().lag, 0);
+    owner.assert_complete(no);
+    owner.engine.shutdown().await.unwrap();
+}
+
+/// The index is not lent while it cannot be written, and whoever wants it is told why.
+#[tokio::test(start_paused = true)]
+async fn a_failing_index_is_not_lent() {
+    let disk = FailingDisk::new(true, 0);
+    let owner = Owner::start(&disk);
+    let socket = owner.bench.dir.path().join("control.sock");
+    let guard = telusur_engine::desk::serve(&socket, owner.desk()).unwrap();
+    let no = owner.crawl().await;
+    owner.until(|owner| owner.engine.handle().indexing().trouble.is_some()).await;
+    let borrowed =
+        tokio::task::spawn_blocking(move || borrow(&socket, &StopFollowing::default())).await;
+    let Err(NotLent::Refused(why)) = borrowed.unwrap() else { panic!("it was lent") };
+    assert!(why.contains("cannot be written"), "{why}");
+    disk.is_full.store(false, Ordering::SeqCst);
+    owner.until(|owner| owner.is_searchable(no)).await;
+    owner.assert_complete(no);
+    drop(guard);
+    owner.engine.shutdown().await.unwrap();
+}
