@@ -28,6 +28,7 @@ use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress};
 use telusur_store::{CrawlRecord, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::catalog::Catalog;
 use self::feed::Feeds;
@@ -110,6 +111,8 @@ pub(crate) struct Inner {
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
     /// writes.
     accepting: tokio::sync::Mutex<()>,
+    /// Changes of state that are under way, each in a task of its own.
+    changes: TaskTracker,
     ending: CancellationToken,
     started: Moment,
 }
@@ -131,6 +134,9 @@ impl Service {
             tokio::task::spawn_blocking(move || store.crawls()).await
         };
         let records = records.map_err(|error| ServiceError::Rules(error.to_string()))??;
+        let changes = TaskTracker::new();
+        // A closed tracker still takes tasks; it only says when there are none.
+        changes.close();
         let inner = Inner {
             catalog: Mutex::new(Catalog::of(&records)),
             turns: Turns::of(&records),
@@ -142,6 +148,7 @@ impl Service {
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
+            changes,
             ending: CancellationToken::new(),
             started: clock.now(),
             metrics: Metrics::default(),
@@ -209,6 +216,24 @@ impl Service {
         let service = self.clone();
         let done = readers.answer(move || work(&service)).await;
         done.unwrap_or_else(|| Err(failed_in_the_middle()))
+    }
+
+    /// Carries out a change of state in a task of its own, which the caller only waits for. A client that
+    /// hangs up drops the handler of its request at any `await`; a change that were part of the handler
+    /// would then be left half done: a crawl in the store that no list knows, or one taken out of the line
+    /// and never put back.
+    async fn carry_through<T, F>(&self, change: impl FnOnce(Self) -> F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let done = self.inner.changes.spawn(change(self.clone())).await;
+        done.unwrap_or_else(|_| Err(failed_in_the_middle()))
+    }
+
+    /// Waits for the changes of state that are under way, also those whose clients have left.
+    pub async fn settled(&self) {
+        self.inner.changes.wait().await;
     }
 
     /// The same for orders, which may have to wait for visits under way and hold nobody up.
