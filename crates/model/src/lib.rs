@@ -34,7 +34,9 @@ pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, LinearSeeds,
     PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
-pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
+pub use crate::fetch_rules::{
+    BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
+};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};

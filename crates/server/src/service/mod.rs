@@ -24,7 +24,7 @@ use telusur_engine::EngineHandle;
 use telusur_engine::desk::{Answer, Ask, Desk};
 use telusur_fetch::{AddressGuard, Fetch};
 use telusur_index::SearchIndex;
-use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress};
+use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
 use telusur_store::{CrawlRecord, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +74,9 @@ pub enum ServiceError {
     /// The address is open to others, and nobody has a key.
     #[error("refusing to listen on {0} without a key")]
     NoKey(std::net::SocketAddr),
+    /// A secret of the operator would go to whatever URL a user of the service names.
+    #[error("{0} and names no origin, so whoever asks for a page could receive it")]
+    UnboundSecret(UnboundSecret),
     /// A rule of the operator cannot be followed.
     #[error("{0}")]
     Rules(String),
@@ -125,6 +128,9 @@ impl Service {
         let keys = KeyRing::open(&settings.keys_file)?;
         if !settings.listen.ip().is_loopback() && keys.is_empty() {
             return Err(ServiceError::NoKey(settings.listen));
+        }
+        if let Some(secret) = settings.defaults.fetch.unbound_secrets().into_iter().next() {
+            return Err(ServiceError::UnboundSecret(secret));
         }
         let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
             .map_err(|error| ServiceError::Rules(error.to_string()))?;
