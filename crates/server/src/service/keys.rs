@@ -22,6 +22,7 @@ impl Service {
 
     /// Makes a key.
     pub async fn create_key(&self, body: KeyBody) -> Result<NewKeyView, Problem> {
+        self.check_writable()?;
         let mut scopes = Vec::new();
         for (number, word) in body.scopes.iter().enumerate() {
             let scope = Scope::from_word(word).ok_or_else(|| {
@@ -45,7 +46,7 @@ impl Service {
         self.carry_through(|service| async move { service.work(work).await }).await
     }
 
-    /// Revokes a key.
+    /// Revokes a key. Also where nothing else may be changed: a door can always be closed.
     pub async fn revoke_key(&self, id: String) -> Result<(), Problem> {
         let work = move |service: &Self| {
             let revoked = service.inner().keys.revoke(&id);

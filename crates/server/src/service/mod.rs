@@ -45,6 +45,7 @@ pub use self::export::{ExportFormat, ExportLines};
 pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
 pub use self::lists::Cursor;
 pub use self::orders::{Accepted, Order, RequestMark};
+pub(crate) use self::pages::mask_cookie;
 
 /// What a service is made of.
 pub struct ServiceParts {
@@ -126,8 +127,11 @@ impl Service {
     pub async fn start(parts: ServiceParts) -> Result<Self, ServiceError> {
         let ServiceParts { store, engine, index, fetcher, clock, settings } = parts;
         let keys = KeyRing::open(&settings.keys_file)?;
-        if !settings.listen.ip().is_loopback() && keys.is_empty() {
-            return Err(ServiceError::NoKey(settings.listen));
+        if !settings.listen.ip().is_loopback() {
+            if keys.is_empty() {
+                return Err(ServiceError::NoKey(settings.listen));
+            }
+            keys.require();
         }
         if let Some(secret) = settings.defaults.fetch.unbound_secrets().into_iter().next() {
             return Err(ServiceError::UnboundSecret(secret));
