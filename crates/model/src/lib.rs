@@ -15,6 +15,7 @@ mod host;
 mod linear;
 mod origin;
 mod parsed;
+mod pattern;
 mod progress;
 mod reason;
 mod record;

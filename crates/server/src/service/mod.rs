@@ -110,6 +110,7 @@ pub(crate) struct Inner {
     links: LinkMemory,
     readers: Readers,
     searchers: Readers,
+    checkers: Readers,
     exports: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
@@ -155,6 +156,7 @@ impl Service {
             links: LinkMemory::default(),
             readers: Readers::of_store(),
             searchers: Readers::of_index(),
+            checkers: Readers::of_checks(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
@@ -216,6 +218,14 @@ impl Service {
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         self.answered(&self.inner.searchers, work).await
+    }
+
+    /// The same for checks of what users ask for, which may take a core for a while.
+    pub(crate) async fn check<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.answered(&self.inner.checkers, work).await
     }
 
     async fn answered<T: Send + 'static>(

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use telusur_engine::CrawlChange;
 use telusur_engine::desk::{Answer, Ask};
-use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
+use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, Scope};
 use telusur_store::{CrawlRecord, NewCrawl};
 
 use super::Service;
@@ -72,7 +72,7 @@ impl Service {
     ) -> Result<Accepted, Problem> {
         self.check_writable()?;
         let is_dry_run = body.dry_run;
-        let (crawl, warnings) = self.read(move |service| service.crawl_of(body)).await?;
+        let (crawl, warnings) = self.check(move |service| service.crawl_of(body)).await?;
         if is_dry_run {
             return Ok(Accepted::DryRun(self.view_of_request(crawl, warnings)));
         }
@@ -152,6 +152,13 @@ impl Service {
         if_match: Option<String>,
     ) -> Result<CrawlView, Problem> {
         self.check_writable()?;
+        // What it costs is found out before it is anybody's turn, and by those who check.
+        let (body, _) = self
+            .check(move |service| {
+                let change = service.change_of(&service.record(no)?.crawl, body.clone())?;
+                Ok((body, change))
+            })
+            .await?;
         self.carry_through(|service| async move { service.make_change(no, body, if_match).await })
             .await
     }
@@ -303,6 +310,11 @@ impl Service {
         let mut changed = crawl.clone();
         super::request::set_limits(&mut changed.limits, &limits)?;
         super::request::set_manners(&mut changed.politeness, &manners)?;
+        if !exclude.is_empty() {
+            changed.scope.exclude.extend(exclude.iter().cloned());
+            let scope = Scope::of(&changed);
+            scope.map_err(|error| Problem::field("/exclude", error.to_string()))?;
+        }
         Ok(CrawlChange {
             limits: Some(changed.limits),
             politeness: Some(changed.politeness),

@@ -93,7 +93,6 @@ async fn a_crawl_is_made_once_whenever_its_client_hangs_up() {
         assert_eq!(made, 1, "one key, one crawl, after {polls} polls");
         if is_done {
             assert_eq!(again.status(), 200);
-            assert!(polls > 2, "the handler waits somewhere");
             return bench.stop().await;
         }
     }
