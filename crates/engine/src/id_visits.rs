@@ -23,13 +23,17 @@ pub(crate) struct WalkContext {
 impl WalkContext {
     /// The walks of a crawl.
     pub(crate) fn all(crawl: &Crawl) -> Result<Vec<Self>, MissingError> {
-        let walks = crawl.seeds.walks().iter();
-        walks
-            .map(|walk| {
-                let missing = MissingPages::new(&walk.rules().missing)?;
-                Ok(Self { walk: walk.clone(), missing })
-            })
-            .collect()
+        let mut walks: Vec<Self> = Vec::new();
+        for walk in crawl.seeds.walks() {
+            // A thousand templates most often have one set of rules: compiled once, it is shared.
+            let known = walks.last().filter(|it| it.walk.rules().missing == walk.rules().missing);
+            let missing = match known {
+                Some(known) => known.missing.clone(),
+                None => MissingPages::new(&walk.rules().missing)?,
+            };
+            walks.push(Self { walk: walk.clone(), missing });
+        }
+        Ok(walks)
     }
 }
 

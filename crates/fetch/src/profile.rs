@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use telusur_model::{BasicAuth, FetchRules, Host, HttpVersion, PageUrl, Timestamp};
+use telusur_model::{
+    BasicAuth, FetchRules, Host, HttpVersion, PageUrl, Timestamp, origin_of, split_origin,
+};
 
 use crate::basic::basic_authorization;
 use crate::cookies::CookieJar;
@@ -94,7 +96,7 @@ const RESERVED_HEADERS: &[HeaderName] = &[
 
 impl FetchProfile {
     /// The profile of a crawl: its rules, the decoded bytes of a body that are read, and the origins
-    /// (`https://example.org`) that get the extra headers.
+    /// (`https://example.org`) that get the extra headers which name no origin themselves.
     pub fn new(
         rules: &FetchRules,
         body_bytes_max: u64,
@@ -104,8 +106,10 @@ impl FetchProfile {
             .map_err(|_| ProfileError::UserAgent(rules.user_agent.clone()))?;
         let mut headers = Vec::new();
         for (name, value) in &rules.headers {
+            let (own_origin, name) = split_origin(name);
             let (name, value) = extra_header(name, value)?;
-            headers.extend(header_origins.iter().map(|origin| BoundHeader {
+            let origins = own_origin.as_ref().map_or(&header_origins[..], std::slice::from_ref);
+            headers.extend(origins.iter().map(|origin| BoundHeader {
                 origin: origin.clone(),
                 name: name.clone(),
                 value: value.clone(),
@@ -181,8 +185,8 @@ impl FetchProfile {
     }
 }
 
-/// The origins of a password: those of the seeds that are at its host, so that neither another port
-/// nor the same host in clear gets it.
+/// The origins of a password: the one that it names; else those of the seeds that are at its host, so
+/// that neither another port nor the same host in clear gets it.
 fn password_headers(
     auth: &BasicAuth,
     seed_origins: &[String],
@@ -196,6 +200,9 @@ fn password_headers(
         })
     };
     let value = basic_authorization(&auth.user, auth.password.reveal());
+    if let Some(origin) = origin_of(&auth.host) {
+        return Ok(vec![BoundHeader { origin, name: header::AUTHORIZATION, value }]);
+    }
     let bound = seed_origins.iter().filter(is_at_host).map(|origin| BoundHeader {
         origin: origin.clone(),
         name: header::AUTHORIZATION,
@@ -300,6 +307,22 @@ mod tests {
         assert_eq!((sent("http://a.org:8080/"), sent("http://a.org/")), (1, 0));
         let nowhere = with_password("a.org:81", &origins).unwrap_err();
         assert_eq!(nowhere, ProfileError::BasicAuth("a.org:81".to_owned()));
+    }
+
+    #[test]
+    fn a_secret_that_names_its_origin_goes_nowhere_else() {
+        let profile = profile(&[("https://b.org:8443=Authorization", "Bearer s3cret")]).unwrap();
+        let headers_for = |url| profile.headers_for(&PageUrl::parse(url).unwrap()).count();
+        assert_eq!(headers_for("https://b.org:8443/x"), 1);
+        for url in ["https://a.org/", "https://b.org/", "http://b.org:8443/"] {
+            assert_eq!(headers_for(url), 0, "{url}");
+        }
+        let profile = with_password("https://B.org", &["https://a.org"]).unwrap();
+        let headers_for = |url| profile.headers_for(&PageUrl::parse(url).unwrap()).count();
+        assert_eq!(headers_for("https://b.org/x"), 1);
+        for url in ["https://a.org/", "http://b.org/", "https://b.org:8443/"] {
+            assert_eq!(headers_for(url), 0, "{url}");
+        }
     }
 
     #[test]

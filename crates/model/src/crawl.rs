@@ -144,6 +144,7 @@ pub enum Seeds {
 pub struct LinearSeeds {
     /// Which ids of which templates. Their number is part of the place of what is stored, so walks
     /// are neither reordered nor taken away.
+    #[serde(with = "crate::linear::stored_walks")]
     pub walks: Vec<Walk>,
     /// What this run does about an earlier one.
     pub resume: Resume,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Host;
+use crate::{Host, PageUrl};
 
 /// How pages are asked for.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,8 @@ pub struct FetchRules {
     pub redirects_max: u8,
     /// Addresses that are not public and may be asked all the same: `10.1.2.0/24`, `host:port`.
     pub allow_private: Vec<String>,
-    /// Extra headers, sent to the seeds' own origins only.
+    /// Extra headers, sent to the seeds' own origins only. A name that begins with an origin,
+    /// `https://example.org=Authorization`, goes to that origin and to no other.
     pub headers: Vec<(String, String)>,
     /// Which versions of HTTP are spoken.
     #[serde(default)]
@@ -78,6 +79,122 @@ impl FetchRules {
     }
 }
 
+/// A secret that names no origin: it would go to whatever URL somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnboundSecret {
+    /// A header.
+    Header {
+        /// Its name. The value is the secret.
+        name: String,
+    },
+    /// A login.
+    Login {
+        /// `example.org`, or `example.org:8080`.
+        host: String,
+        /// The user.
+        user: String,
+    },
+}
+
+impl UnboundSecret {
+    /// The line of the settings that binds it.
+    pub fn bound_line(&self) -> String {
+        match self {
+            Self::Header { name } => format!("headers = [\"https://HOST={name}: …\"]"),
+            Self::Login { host, user } => {
+                format!("basic_auth = [\"https://{host}={user}:env:VARIABLE\"]")
+            }
+        }
+    }
+}
+
+impl fmt::Display for UnboundSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Header { name } => write!(f, "the header {name:?} holds a secret"),
+            Self::Login { host, user } => {
+                write!(f, "the login of {user:?} at {host:?} holds a secret")
+            }
+        }
+    }
+}
+
+impl FetchRules {
+    /// The secrets that name no origin. Who asks on behalf of others must have none of them: the others
+    /// choose where the requests go.
+    pub fn unbound_secrets(&self) -> Vec<UnboundSecret> {
+        let headers = self.headers.iter().filter(|(name, value)| {
+            split_origin(name).0.is_none() && (is_secret_name(name) || is_secret_value(value))
+        });
+        let headers = headers.map(|(name, _)| UnboundSecret::Header { name: name.clone() });
+        let logins = self.basic_auth.iter().filter(|auth| origin_of(&auth.host).is_none());
+        let logins = logins
+            .map(|auth| UnboundSecret::Login { host: auth.host.clone(), user: auth.user.clone() });
+        headers.chain(logins).collect()
+    }
+}
+
+/// The origin that a header is bound to, and the header's own name: `https://example.org=Authorization`.
+pub fn split_origin(name: &str) -> (Option<String>, &str) {
+    match name.split_once('=').and_then(|(origin, rest)| Some((origin_of(origin)?, rest))) {
+        Some((origin, rest)) => (Some(origin), rest),
+        None => (None, name),
+    }
+}
+
+/// The origin that a text names, as [`PageUrl::origin`] writes it: scheme, host and port, nothing else.
+pub fn origin_of(text: &str) -> Option<String> {
+    let (scheme, authority) = text.split_once("://")?;
+    let authority = authority.strip_suffix('/').unwrap_or(authority);
+    if authority.is_empty() || authority.contains(['/', '\\', '@', '?', '#', '*']) {
+        return None;
+    }
+    Some(PageUrl::parse(&format!("{scheme}://{authority}/")).ok()?.origin())
+}
+
+/// Headers that carry credentials, whatever their value looks like.
+const SECRET_NAMES: &[&str] = &["authorization", "proxy-authorization", "cookie", "x-api-key"];
+/// Parts of names that say the same: `X-Auth-Token`, `X-Goog-Api-Key`, `X-Amz-Security-Token`.
+const SECRET_NAME_PARTS: &[&str] = &[
+    "auth",
+    "token",
+    "secret",
+    "passw",
+    "apikey",
+    "api-key",
+    "access-key",
+    "private-key",
+    "subscription-key",
+    "session",
+    "cookie",
+    "credential",
+    "signature",
+    "jwt",
+];
+/// The beginnings of values that are credentials under any name.
+const SECRET_SCHEMES: &[&str] =
+    &["bearer ", "basic ", "digest ", "negotiate ", "token ", "apikey "];
+/// Letters and digits mixed for this long are a key, and no word of a language.
+const KEY_CHARS_MIN: usize = 20;
+
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.contains(&name.as_str())
+        || SECRET_NAME_PARTS.iter().any(|part| name.contains(part))
+}
+
+fn is_secret_value(value: &str) -> bool {
+    let lower = value.trim().to_ascii_lowercase();
+    let is_key = |run: &str| {
+        run.len() >= KEY_CHARS_MIN
+            && run.bytes().any(|byte| byte.is_ascii_digit())
+            && run.bytes().any(|byte| byte.is_ascii_alphabetic())
+    };
+    let is_apart = |char: char| !char.is_ascii_alphanumeric() && !"+_=-".contains(char);
+    SECRET_SCHEMES.iter().any(|scheme| lower.starts_with(scheme))
+        || value.split(is_apart).any(is_key)
+}
+
 impl fmt::Debug for FetchRules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let header_names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
@@ -116,7 +233,8 @@ pub enum HttpVersion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BasicAuth {
     /// `example.org`, or `example.org:8080` for one port only. Of this host, only the origins (scheme,
-    /// host and port) of seeds get the password.
+    /// host and port) of seeds get the password. An origin, `https://example.org`, gets it whatever the
+    /// seeds are, and nobody else does.
     pub host: String,
     /// The user.
     pub user: String,
@@ -184,6 +302,47 @@ mod tests {
     fn secrets_are_kept() {
         let kept = serde_json::to_string(&secretive()).unwrap();
         assert_eq!(serde_json::from_str::<FetchRules>(&kept).unwrap(), secretive());
+    }
+
+    #[track_caller]
+    fn check_header(name: &str, value: &str, is_refused: bool) {
+        let headers = vec![(name.to_owned(), value.to_owned())];
+        let unbound = FetchRules { headers, ..FetchRules::default() }.unbound_secrets();
+        assert_eq!(!unbound.is_empty(), is_refused, "{name}: {value}");
+    }
+
+    #[test]
+    fn secrets_without_an_origin_are_found() {
+        check_header("Authorization", "x", true);
+        check_header("cookie", "a=b", true);
+        check_header("X-API-Key", "x", true);
+        check_header("X-Auth-Token", "x", true);
+        check_header("X-Mine", "Bearer x", true);
+        check_header("X-Mine", "a8f5f167f44f4964e6c998dee827110c", true);
+        check_header("https://a.org=Authorization", "Bearer x", false);
+        check_header("ftp://a.org=Authorization", "Bearer x", true);
+        check_header("Accept-Language", "id,en;q=0.5", false);
+        check_header("Referer", "https://www.example.org/some-page/2026", false);
+        check_header("DNT", "1", false);
+        let unbound = secretive().unbound_secrets();
+        let lines: Vec<String> = unbound.iter().map(UnboundSecret::bound_line).collect();
+        assert_eq!(
+            lines,
+            [
+                "headers = [\"https://HOST=Authorization: …\"]",
+                "basic_auth = [\"https://a.org=me:env:VARIABLE\"]"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_origin_is_scheme_host_and_port() {
+        assert_eq!(origin_of("https://A.org").as_deref(), Some("https://a.org"));
+        assert_eq!(origin_of("https://a.org:443/").as_deref(), Some("https://a.org"));
+        assert_eq!(origin_of("http://a.org:8080").as_deref(), Some("http://a.org:8080"));
+        for text in ["a.org", "https://", "https://a.org/x", "https://me@a.org", "ftp://a.org"] {
+            assert_eq!(origin_of(text), None, "{text}");
+        }
     }
 
     #[test]

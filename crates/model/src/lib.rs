@@ -15,6 +15,7 @@ mod host;
 mod linear;
 mod origin;
 mod parsed;
+mod pattern;
 mod progress;
 mod reason;
 mod record;
@@ -34,7 +35,9 @@ pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, LinearSeeds,
     PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
-pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
+pub use crate::fetch_rules::{
+    BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
+};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};

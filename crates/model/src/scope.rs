@@ -2,15 +2,14 @@
 
 use std::collections::HashSet;
 
-use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
+use crate::pattern::{self, PatternSet};
 use crate::{Crawl, Limits, PageUrl, Reason};
 
-/// Compiled size of one pattern. The regex crate's own default: 10 MiB; matching is linear.
-const PATTERN_BYTES_MAX: usize = 10 << 20;
-/// Source text of one pattern.
-const PATTERN_SOURCE_BYTES_MAX: usize = 64 << 10;
+/// Compiled size of all patterns of a scope together. With those of a linear crawl's missing pages
+/// ([`crate::MissingPages`]) it is 10 MiB for a crawl; matching is linear.
+const PATTERNS_BYTES_MAX: usize = 8 << 20;
 /// Path segments of a URL. A site that nests deeper is generating its paths.
 const PATH_SEGMENTS_MAX: usize = 64;
 /// Times that one path segment may occur in a URL: `/a/b/a/b/a/b` is a link that feeds on itself.
@@ -136,8 +135,9 @@ impl SeedSite {
 pub struct Scope {
     kind: ScopeKind,
     home: SeedSite,
-    include: Vec<Regex>,
-    exclude: Vec<Regex>,
+    /// The patterns: first those of which a URL must match one, then those of which it must match none.
+    patterns: PatternSet,
+    include_count: usize,
     extra_hops: u8,
     depth_max: u16,
     query_params: QueryParams,
@@ -151,11 +151,13 @@ impl Scope {
 
     /// Compiles the rules of a crawl.
     pub fn new(rules: &ScopeRules, seeds: &[PageUrl], limits: &Limits) -> Result<Self, ScopeError> {
+        let patterns: Vec<&str> =
+            rules.include.iter().chain(&rules.exclude).map(String::as_str).collect();
         Ok(Self {
             kind: rules.kind,
             home: SeedSite::new(seeds, &rules.allow_hosts),
-            include: rules.include.iter().map(|text| compile(text)).collect::<Result<_, _>>()?,
-            exclude: rules.exclude.iter().map(|text| compile(text)).collect::<Result<_, _>>()?,
+            patterns: compile(&patterns)?,
+            include_count: rules.include.len(),
             extra_hops: rules.extra_hops,
             depth_max: limits.depth_max.unwrap_or(HOPS_MAX),
             query_params: rules.query_params.clone(),
@@ -164,7 +166,9 @@ impl Scope {
 
     /// Adds an exclusion to a scope that is in use.
     pub fn exclude(&mut self, pattern: &str) -> Result<(), ScopeError> {
-        self.exclude.push(compile(pattern)?);
+        let mut patterns: Vec<&str> = self.patterns.texts().iter().map(String::as_str).collect();
+        patterns.push(pattern);
+        self.patterns = compile(&patterns)?;
         Ok(())
     }
 
@@ -179,7 +183,7 @@ impl Scope {
             return reject(Reason::Excluded, format!("exclude {pattern}"));
         }
         let included = self.is_included(link);
-        if !self.include.is_empty() && !included {
+        if self.include_count > 0 && !included {
             return reject(Reason::NotIncluded, "matches no include pattern".to_owned());
         }
         if depth > self.depth_max {
@@ -194,7 +198,7 @@ impl Scope {
 
     /// Whether the user named the URL by an include pattern: then no trap is suspected in it.
     pub fn is_included(&self, link: &PageUrl) -> bool {
-        self.include.iter().any(|pattern| pattern.is_match(link.as_str()))
+        self.patterns.first_match(0..self.include_count, link.as_str()).is_some()
     }
 
     /// Whether a host's sitemaps are of use: it is at home here, and more than single pages are
@@ -211,7 +215,9 @@ impl Scope {
 
     /// The exclusion that a URL matches, if any.
     pub fn exclusion(&self, link: &PageUrl) -> Option<&str> {
-        self.exclude.iter().find(|pattern| pattern.is_match(link.as_str())).map(Regex::as_str)
+        let texts = self.patterns.texts();
+        let found = self.patterns.first_match(self.include_count..texts.len(), link.as_str());
+        found.map(|at| texts[at].as_str())
     }
 
     /// Whether a URL is beyond the scope and only reached by an extra hop.
@@ -273,26 +279,14 @@ pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
     topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
 }
 
-/// Whether a pattern can be used in a scope.
+/// Whether a pattern can be used in a scope by itself. What it costs beside others is known when the scope
+/// is made.
 pub fn check_pattern(pattern: &str) -> Result<(), ScopeError> {
-    compile(pattern).map(drop)
+    pattern::check(pattern)
 }
 
-pub(crate) fn compile(pattern: &str) -> Result<Regex, ScopeError> {
-    let refuse = |why: String| ScopeError { pattern: shorten(pattern), why };
-    if pattern.len() > PATTERN_SOURCE_BYTES_MAX {
-        return Err(refuse(format!("longer than {PATTERN_SOURCE_BYTES_MAX} bytes")));
-    }
-    RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build().map_err(|error| {
-        // The regex crate draws a picture over several lines; its last line says what is wrong.
-        let text = error.to_string();
-        refuse(text.lines().last().unwrap_or(&text).trim_start_matches("error: ").to_owned())
-    })
-}
-
-fn shorten(pattern: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 80;
-    pattern.chars().take(SHOWN_CHARS_MAX).collect()
+fn compile(patterns: &[&str]) -> Result<PatternSet, ScopeError> {
+    PatternSet::new(patterns, PATTERNS_BYTES_MAX).map_err(|error| error.of_scope(patterns))
 }
 
 fn trap_rule(url: &PageUrl) -> Option<String> {
@@ -407,8 +401,9 @@ mod tests {
 
     #[test]
     fn hostile_patterns_are_refused_in_one_line() {
-        for pattern in ["(", "(a{1000}){1000}{1000}", &"x".repeat(PATTERN_SOURCE_BYTES_MAX + 1)] {
-            let error = compile(pattern).unwrap_err();
+        let long = "x".repeat(pattern::SOURCE_BYTES_MAX + 1);
+        for pattern in ["(", "(a{1000}){1000}{1000}", &long] {
+            let error = compile(&[pattern]).unwrap_err();
             assert!(!error.why.contains('\n') && error.pattern.len() <= 80);
         }
     }

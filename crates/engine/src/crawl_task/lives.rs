@@ -161,7 +161,12 @@ impl CrawlTask {
             (None, CrawlState::Running) => return Ok(()),
             _ => {}
         }
-        running.ending = None;
+        // Who asked for the pause is told that somebody else overtook it, not left without an answer.
+        let overtaken = running.ending.take().map_or(Vec::new(), |ending| ending.replies);
+        for reply in overtaken {
+            let what = format!("{crawl} was resumed before it had paused");
+            let _ = reply.send(Err(RequestError::WrongState(what)));
+        }
         running.state = CrawlState::Running;
         running.accounted = self.clock.now();
         self.frontier.resume(crawl);

@@ -261,13 +261,15 @@ impl Desk {
     /// The query with crawls named by their numbers, which is what the index knows of them.
     fn with_crawl_numbers(&self, text: &str) -> String {
         const FIELD: &str = "crawl:";
-        let named = |piece: &str| {
-            let (sign, name) = piece.split_once(FIELD).filter(|(sign, _)| sign.len() <= 1)?;
-            Some(format!("{sign}{FIELD}{}", self.find(name).ok()?.crawl.no))
-        };
         if !text.contains(FIELD) {
             return text.to_owned();
         }
+        // Read once: a query may name hundreds of crawls, and a directory hold thousands.
+        let crawls = self.store.crawls().unwrap_or_default();
+        let named = |piece: &str| {
+            let (sign, name) = piece.split_once(FIELD).filter(|(sign, _)| sign.len() <= 1)?;
+            Some(format!("{sign}{FIELD}{}", meant_by(name, &crawls)?.crawl.no))
+        };
         let pieces = text.split(' ').map(|piece| named(piece).unwrap_or_else(|| piece.to_owned()));
         pieces.collect::<Vec<_>>().join(" ")
     }
@@ -329,17 +331,8 @@ impl Desk {
 
     /// A crawl by id, alias, name, or `last`. Of several with one name the youngest is meant.
     pub fn find(&self, text: &str) -> Result<CrawlRecord, RequestError> {
-        let crawls = self.store.crawls()?;
-        let is_meant = |record: &&CrawlRecord| {
-            record.crawl.id.as_str() == text
-                || record.crawl.no.to_string() == text
-                || record.crawl.name.as_deref() == Some(text)
-        };
-        let found = match text {
-            "last" => crawls.last(),
-            _ => crawls.iter().rev().find(is_meant),
-        };
-        found.cloned().ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
+        let found = meant_by(text, &self.store.crawls()?).cloned();
+        found.ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
     }
 
     /// The crawl that is named, or all of them, oldest first.
@@ -486,6 +479,21 @@ impl Desk {
             }
         }
         Ok(())
+    }
+}
+
+/// The crawl that a text names: by id, alias or name, or as the last one.
+fn meant_by<'a>(text: &str, crawls: &'a [CrawlRecord]) -> Option<&'a CrawlRecord> {
+    let alias = text.strip_prefix("crawl_").and_then(|number| number.parse().ok()).map(CrawlNo);
+    let alias = alias.filter(|no| no.to_string() == text);
+    let is_meant = |record: &&CrawlRecord| {
+        record.crawl.id.as_str() == text
+            || Some(record.crawl.no) == alias
+            || record.crawl.name.as_deref() == Some(text)
+    };
+    match text {
+        "last" => crawls.last(),
+        _ => crawls.iter().rev().find(is_meant),
     }
 }
 

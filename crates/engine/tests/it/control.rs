@@ -58,6 +58,43 @@ async fn a_crawl_that_is_resumed_and_stopped_at_once_is_over() {
     engine.shutdown().await.unwrap();
 }
 
+/// The pause once got no answer at all, which looked like the end of the engine.
+#[tokio::test]
+async fn a_pause_that_is_overtaken_by_a_resume_is_told_so() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let handle = engine.handle();
+    let no = accept(&store, site_crawl());
+    handle.run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 5).await;
+    let (paused, resumed) = tokio::join!(handle.pause(no), handle.resume(no));
+    resumed.unwrap();
+    assert!(matches!(paused, Err(RequestError::WrongState(_))), "{paused:?}");
+    let visits = bench.fetcher.log().len() as u64;
+    until(&engine, no, |progress| progress.stats.visits > visits + 5).await;
+    engine.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_carried_out_although_its_terminal_is_gone() {
+    use std::io::Write;
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, site_crawl());
+    engine.handle().run(no).await.unwrap();
+    let path = bench.dir.path().join("control.sock");
+    let served: Arc<dyn Store> = store.clone();
+    let _socket = desk::serve(&path, Desk::of_engine(served, engine.handle())).unwrap();
+    let mut terminal = std::os::unix::net::UnixStream::connect(&path).unwrap();
+    terminal.write_all(b"{\"stop\":{\"crawl\":\"crawl_1\"}}\n").unwrap();
+    drop(terminal);
+    let progress = finished(&engine, no).await;
+    assert_eq!(progress.state, CrawlState::Finished { why: FinishReason::Stopped });
+    engine.shutdown().await.unwrap();
+}
+
 #[tokio::test]
 async fn an_exclusion_reaches_urls_that_already_wait() {
     let bench = Bench::of_site(|path| match path {

@@ -1,14 +1,31 @@
 //! [`IdRanges`]: a set of ids as ranges, in order. Costs memory by the range, not by the id.
 
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Ranges in a list of ids: 16 MB of memory. A longer list is better given as several crawls.
 pub const ID_RANGES_MAX: usize = 1_000_000;
 
-/// Ids as ranges that are inclusive, in order, and apart from each other.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct IdRanges(Vec<(u64, u64)>);
+/// Most of a wrong line that is repeated.
+const SHOWN_CHARS_MAX: usize = 80;
+
+/// Ids as ranges that are inclusive, in order, and apart from each other. Copies share them: a crawl may
+/// have a thousand templates with the same ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IdRanges(Arc<[(u64, u64)]>);
+
+impl Serialize for IdRanges {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for IdRanges {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::deserialize(deserializer).map(|ranges| Self(ranges.into()))
+    }
+}
 
 /// A list of ids that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -37,7 +54,7 @@ pub enum IdListError {
 impl IdRanges {
     /// One range, both ends inclusive; none if it ends before it begins.
     pub fn one(first: u64, last: u64) -> Self {
-        Self(if first <= last { vec![(first, last)] } else { Vec::new() })
+        Self(if first <= last { Arc::from([(first, last)]) } else { Arc::default() })
     }
 
     /// Any ranges: sorted, and joined where they overlap or adjoin.
@@ -51,7 +68,7 @@ impl IdRanges {
             }
             joins
         });
-        Self(ranges)
+        Self(ranges.into())
     }
 
     /// Reads a list: an id or a range `10-20` on each line, `#` begins a comment. Order and
@@ -68,17 +85,18 @@ impl IdRanges {
             if content.is_empty() {
                 continue;
             }
-            let not_an_id = || IdListError::NotAnId { line, text: content.to_owned() };
+            let shown = || content.chars().take(SHOWN_CHARS_MAX).collect();
+            let not_an_id = || IdListError::NotAnId { line, text: shown() };
             let (first, last) = content.split_once('-').unwrap_or((content, content));
             let id = |text: &str| text.trim().parse().map_err(|_| not_an_id());
             let (first, last): (u64, u64) = (id(first)?, id(last)?);
             if first > last {
-                return Err(IdListError::Reversed { line, text: content.to_owned() });
+                return Err(IdListError::Reversed { line, text: shown() });
             }
             ranges.push((first, last));
             if ranges.len() > 2 * ranges_max {
                 // Lists of single ids shrink a lot when they are joined.
-                ranges = Self::new(ranges).0;
+                ranges = Self::new(ranges).0.to_vec();
                 if ranges.len() > ranges_max {
                     return Err(IdListError::TooMany);
                 }
@@ -90,6 +108,11 @@ impl IdRanges {
 
     /// The part between two ids, both inclusive.
     pub fn between(&self, low: u64, high: u64) -> Self {
+        let is_all = self.0.first().is_none_or(|&(first, _)| low <= first)
+            && self.0.last().is_none_or(|&(_, last)| last <= high);
+        if is_all {
+            return self.clone();
+        }
         let clipped = self.0.iter().map(|&(first, last)| (first.max(low), last.min(high)));
         Self(clipped.filter(|(first, last)| first <= last).collect())
     }
@@ -149,6 +172,14 @@ mod tests {
         assert_eq!(IdRanges::parse_at_most(&list(2, 99), 3), Err(IdListError::TooMany));
         assert_eq!(IdRanges::parse_at_most(&list(2, 3), 3).unwrap().as_slice().len(), 3);
         assert_eq!(IdRanges::parse_at_most(&list(1, 99), 3).unwrap().as_slice(), [(0, 98)]);
+    }
+
+    #[test]
+    fn copies_share_their_ranges() {
+        let ranges = IdRanges::parse("1-5\n8").unwrap();
+        for copy in [ranges.clone(), ranges.between(0, 9), ranges.between(1, 8)] {
+            assert!(Arc::ptr_eq(&ranges.0, &copy.0));
+        }
     }
 
     #[test]

@@ -1,10 +1,17 @@
 //! [`MissingRules`]: which answers mean that a page does not exist. A page that failed is another
 //! thing: nobody knows whether it exists, so it is asked again.
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError, scope};
+use crate::pattern::{self, PatternSet};
+use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError};
+
+/// Rules in one list. There are 500 statuses, of which a handful means anything, and few other rules.
+const RULES_MAX: usize = 100;
+/// Text of one list: every template of a crawl has its own copy.
+const RULES_BYTES_MAX: usize = 4096;
+/// Compiled size of all patterns together; see the scope's, which has the rest of what a crawl may use.
+const PATTERNS_BYTES_MAX: usize = 2 << 20;
 
 /// Which answers mean "does not exist", as the user gave them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +42,9 @@ pub enum MissingError {
     /// A quotation mark without its partner.
     #[error("{0:?} has a quotation mark without its partner")]
     Unclosed(String),
+    /// More rules than anybody needs.
+    #[error("the list has more than {RULES_MAX} rules, or is longer than {RULES_BYTES_MAX} bytes")]
+    TooMany,
     /// A pattern that does not compile.
     #[error(transparent)]
     Pattern(#[from] ScopeError),
@@ -57,12 +67,19 @@ impl MissingRules {
             patterns: Vec::new(),
             redirects: Vec::new(),
         };
-        for rule in split(text)? {
+        if text.len() > RULES_BYTES_MAX {
+            return Err(MissingError::TooMany);
+        }
+        let list = split(text)?;
+        if list.len() > RULES_MAX {
+            return Err(MissingError::TooMany);
+        }
+        for rule in list {
             let unknown = || MissingError::Unknown(rule.clone());
             if rule == "empty" {
                 rules.empty = true;
             } else if let Some(pattern) = rule.strip_prefix("RX:") {
-                scope::compile(pattern)?;
+                pattern::check(pattern)?;
                 rules.patterns.push(pattern.to_owned());
             } else if let Some(place) = rule.strip_prefix("redirect:") {
                 if !place.starts_with('/') && PageUrl::parse(place).is_err() {
@@ -100,14 +117,15 @@ fn split(text: &str) -> Result<Vec<String>, MissingError> {
 #[derive(Clone, Debug)]
 pub struct MissingPages {
     rules: MissingRules,
-    patterns: Vec<Regex>,
+    patterns: PatternSet,
 }
 
 impl MissingPages {
     /// Compiles the rules.
     pub fn new(rules: &MissingRules) -> Result<Self, MissingError> {
-        let patterns =
-            rules.patterns.iter().map(|text| scope::compile(text)).collect::<Result<_, _>>()?;
+        let patterns: Vec<&str> = rules.patterns.iter().map(String::as_str).collect();
+        let patterns = PatternSet::new(&patterns, PATTERNS_BYTES_MAX)
+            .map_err(|error| MissingError::Pattern(error.of_scope(&patterns)))?;
         Ok(Self { rules: rules.clone(), patterns })
     }
 
@@ -135,7 +153,7 @@ impl MissingPages {
             return Answer::Failed(Retry::Later);
         }
         let is_empty = self.rules.empty && page.body.trim_ascii().is_empty();
-        if is_empty || self.patterns.iter().any(|pattern| pattern.is_match(text)) {
+        if is_empty || self.patterns.is_match(text) {
             return Answer::Missing;
         }
         Answer::Content
@@ -204,6 +222,12 @@ mod tests {
         }
         let error = MissingRules::parse("RX:\"a").unwrap_err();
         assert_eq!(error, MissingError::Unclosed("RX:\"a".into()));
+        let many = vec!["404"; RULES_MAX + 1].join(",");
+        assert_eq!(MissingRules::parse(&many), Err(MissingError::TooMany));
+        let long = format!("RX:{}", "a".repeat(RULES_BYTES_MAX));
+        assert_eq!(MissingRules::parse(&long), Err(MissingError::TooMany));
+        let costly = MissingRules::parse(&vec![r"RX:\w{200}"; 20].join(",")).unwrap();
+        assert!(MissingPages::new(&costly).is_err(), "the budget is for all of them");
         let error = MissingRules::parse("RX:(").unwrap_err();
         assert!(matches!(error, MissingError::Pattern(_)));
     }

@@ -228,6 +228,22 @@ impl Walk {
         Ok(Self { rest: first_id(&rules).unwrap_or(0) % rules.step, rules, legs })
     }
 
+    /// The same walk over another template. Ids and directions are shared.
+    pub fn with_template(&self, template: Template) -> Self {
+        Self { rules: WalkRules { template, ..self.rules.clone() }, ..self.clone() }
+    }
+
+    /// Whether rules are those of this walk but for the template.
+    fn differs_by_template(&self, rules: &WalkRules) -> bool {
+        let WalkRules { template: _, direction, start, min, max, ids, step, margin, .. } = rules;
+        let WalkRules { attempts, cooldown_ms, rates, missing, .. } = rules;
+        let own = &self.rules;
+        (direction, start, min, max, step, margin)
+            == (&own.direction, &own.start, &own.min, &own.max, &own.step, &own.margin)
+            && (attempts, cooldown_ms, rates, missing, ids)
+                == (&own.attempts, &own.cooldown_ms, &own.rates, &own.missing, &own.ids)
+    }
+
     /// The rules as the user gave them.
     pub fn rules(&self) -> &WalkRules {
         &self.rules
@@ -366,6 +382,53 @@ impl TryFrom<WalkRules> for Walk {
 impl From<Walk> for WalkRules {
     fn from(walk: Walk) -> Self {
         walk.rules
+    }
+}
+
+/// The walks of a crawl as they are stored. A walk with the ids of the one before it is written with an empty
+/// list, which no walk has: a list of ids is stored, and read, once for all templates.
+pub(crate) mod stored {
+    use serde::Deserialize;
+    use serde::de::{Deserializer, Error};
+    use serde::ser::{SerializeSeq, Serializer};
+
+    use super::{Walk, WalkRules};
+    use crate::IdRanges;
+
+    pub(crate) fn serialize<S: Serializer>(walks: &[Walk], out: S) -> Result<S::Ok, S::Error> {
+        let mut rows = out.serialize_seq(Some(walks.len()))?;
+        let mut before: Option<&Walk> = None;
+        for walk in walks {
+            let is_shared = walk.rules.ids.is_some()
+                && before.is_some_and(|before| before.rules.ids == walk.rules.ids);
+            match is_shared {
+                true => {
+                    let ids = Some(IdRanges::default());
+                    rows.serialize_element(&WalkRules { ids, ..walk.rules.clone() })?;
+                }
+                false => rows.serialize_element(&walk.rules)?,
+            }
+            before = Some(walk);
+        }
+        rows.end()
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(row: D) -> Result<Vec<Walk>, D::Error> {
+        let mut walks: Vec<Walk> = Vec::new();
+        for mut rules in Vec::<WalkRules>::deserialize(row)? {
+            let before = walks.last();
+            if let (Some(ids), Some(before)) = (&rules.ids, before)
+                && (ids.is_empty() || before.rules.ids.as_ref() == Some(ids))
+            {
+                rules.ids = before.rules.ids.clone();
+            }
+            let walk = match before.filter(|before| before.differs_by_template(&rules)) {
+                Some(before) => before.with_template(rules.template),
+                None => Walk::new(rules).map_err(D::Error::custom)?,
+            };
+            walks.push(walk);
+        }
+        Ok(walks)
     }
 }
 
@@ -522,5 +585,26 @@ mod tests {
         let walk = Walk::new(WalkRules { start: Some(5), margin: 3, ..rules() }).unwrap();
         let bytes = postcard::to_stdvec(&walk).unwrap();
         assert_eq!(postcard::from_bytes::<Walk>(&bytes).unwrap(), walk);
+    }
+
+    #[test]
+    fn ids_are_stored_once_for_all_templates() {
+        let ids: String = (0..10_000).map(|id| format!("{}\n", id * 2)).collect();
+        let ids = Some(IdRanges::parse(&ids).unwrap());
+        let template = |number: u32| Template::parse(&format!("https://a.org/{number}/{{id}}"));
+        let first = Walk::new(WalkRules { ids, ..WalkRules::new(template(0).unwrap()) }).unwrap();
+        let others = (1..100).map(|number| first.with_template(template(number).unwrap()));
+        let seeds = |walks| crate::LinearSeeds { walks, resume: crate::Resume::All, follow: false };
+        let all = seeds(std::iter::once(first.clone()).chain(others).collect());
+        let one = serde_json::to_string(&seeds(vec![first])).unwrap().len();
+        let text = serde_json::to_string(&all).unwrap();
+        assert!(text.len() < 2 * one + 100 * 500, "{} bytes", text.len());
+        let read: crate::LinearSeeds = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, all);
+        let shared = read.walks[0].legs()[0].positions.as_slice().as_ptr();
+        assert!(read.walks.iter().all(|it| it.legs()[0].positions.as_slice().as_ptr() == shared));
+        // As it was stored before: every walk with its ids.
+        let older = serde_json::json!({ "walks": all.walks, "resume": "all", "follow": false });
+        assert_eq!(serde_json::from_value::<crate::LinearSeeds>(older).unwrap(), all);
     }
 }

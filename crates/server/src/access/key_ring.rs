@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use telusur_model::Timestamp;
+use tokio::sync::Notify;
 
 use super::key_file::hash_of;
 use super::{KeyFile, KeyRingError, Scope, StoredKey};
 
 /// How often the file is looked at: a key that was revoked in another terminal ends within this time.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The keys.
 pub(crate) struct KeyRing {
@@ -19,12 +21,16 @@ pub(crate) struct KeyRing {
     path: std::path::PathBuf,
     /// Held to look a key up or to put in others, never while waiting.
     known: Mutex<Known>,
+    /// Whether a key is needed. Decided when the service starts, and never taken back: a file that is
+    /// lost, or a last key that is revoked, opens no door.
+    needed: AtomicBool,
+    changed: Notify,
 }
 
 struct Known {
     /// By hash. A guesser who times the lookup learns about hashes, which lead to no key.
     keys: Arc<HashMap<String, StoredKey>>,
-    stamp: Option<(SystemTime, u64)>,
+    stamp: Option<Stamp>,
     looked: Instant,
 }
 
@@ -33,8 +39,26 @@ impl KeyRing {
         let file = KeyFile::new(path);
         let stamp = stamp_of(path);
         let keys = Arc::new(by_hash(file.keys()?));
-        let known = Known { keys, stamp, looked: Instant::now() };
-        Ok(Self { file, path: path.to_owned(), known: Mutex::new(known) })
+        // A file without keys is that of somebody who revoked them all, not of somebody who wants none.
+        let needed = AtomicBool::new(stamp.is_some());
+        let known = Mutex::new(Known { keys, stamp, looked: Instant::now() });
+        Ok(Self { file, path: path.to_owned(), known, needed, changed: Notify::new() })
+    }
+
+    /// Whether requests need a key. Once they do, they always do.
+    pub(crate) fn are_needed(&self) -> bool {
+        self.keys();
+        self.needed.load(Ordering::Acquire)
+    }
+
+    /// From now on a key is needed.
+    pub(crate) fn require(&self) {
+        self.needed.store(true, Ordering::Release);
+    }
+
+    /// Told when keys were made or revoked.
+    pub(crate) fn changed(&self) -> &Notify {
+        &self.changed
     }
 
     /// Whether nobody has a key.
@@ -44,7 +68,12 @@ impl KeyRing {
 
     /// The key that this text is, if it is one and has not ended.
     pub(crate) fn find(&self, key: &str, now: Timestamp) -> Option<StoredKey> {
-        let found = self.keys().get(&hash_of(key)).cloned()?;
+        self.with_hash(&hash_of(key), now)
+    }
+
+    /// The same by its hash.
+    pub(crate) fn with_hash(&self, hash: &str, now: Timestamp) -> Option<StoredKey> {
+        let found = self.keys().get(hash).cloned()?;
         found.expires_at.is_none_or(|end| now < end).then_some(found)
     }
 
@@ -85,7 +114,7 @@ impl KeyRing {
             if stamp != known.stamp {
                 // A file that cannot be read changes nothing: no door opens because of it.
                 match self.file.keys() {
-                    Ok(keys) => (known.keys, known.stamp) = (Arc::new(by_hash(keys)), stamp),
+                    Ok(keys) => self.take_over(&mut known, keys, stamp),
                     Err(error) => tracing::error!(%error, "the keys cannot be read again"),
                 }
             }
@@ -96,8 +125,17 @@ impl KeyRing {
     fn reload(&self) -> Result<(), KeyRingError> {
         let (stamp, keys) = (stamp_of(&self.path), self.file.keys()?);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Known { keys: Arc::new(by_hash(keys)), stamp, looked: Instant::now() };
+        known.looked = Instant::now();
+        self.take_over(&mut known, keys, stamp);
         Ok(())
+    }
+
+    fn take_over(&self, known: &mut Known, keys: Vec<StoredKey>, stamp: Option<Stamp>) {
+        if !keys.is_empty() {
+            self.require();
+        }
+        (known.keys, known.stamp) = (Arc::new(by_hash(keys)), stamp);
+        self.changed.notify_waiters();
     }
 }
 
@@ -105,7 +143,42 @@ fn by_hash(keys: Vec<StoredKey>) -> HashMap<String, StoredKey> {
     keys.into_iter().map(|key| (key.hash.clone(), key)).collect()
 }
 
-fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
+/// When the file was written, and its size.
+type Stamp = (SystemTime, u64);
+
+fn stamp_of(path: &Path) -> Option<Stamp> {
     let about = std::fs::metadata(path).ok()?;
     Some((about.modified().ok()?, about.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ring(dir: &tempfile::TempDir) -> KeyRing {
+        KeyRing::open(&dir.path().join("keys.json")).unwrap()
+    }
+
+    #[test]
+    fn closed_stays_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = ring(&dir);
+        assert!(!keys.are_needed(), "nobody ever had a key");
+        let (_, only) = keys.create("", &[Scope::Admin], Timestamp(1), None).unwrap();
+        assert!(keys.are_needed());
+        assert!(keys.revoke(&only.id).unwrap());
+        assert!(keys.is_empty() && keys.are_needed(), "the last key was revoked");
+        assert!(ring(&dir).are_needed(), "also after a restart");
+    }
+
+    #[test]
+    fn a_lost_file_opens_no_door() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = ring(&dir);
+        keys.create("", &[Scope::Admin], Timestamp(1), None).unwrap();
+        // Nobody asked since: that there was a key is known all the same.
+        std::fs::remove_file(dir.path().join("keys.json")).unwrap();
+        keys.reload().unwrap();
+        assert!(keys.is_empty() && keys.are_needed());
+    }
 }

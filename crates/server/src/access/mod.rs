@@ -1,16 +1,18 @@
 //! Who may do what. A request is served if it was sent to a name of ours (so that no website can point
 //! its own name at us), if a change does not come from another website, and if its key allows it. Where
-//! nobody has a key, only this machine can reach us, and everything is allowed.
+//! nobody ever had a key, only this machine can reach us, and everything is allowed.
 
 mod guard;
 mod key_file;
 mod key_ring;
+mod pass;
 mod rates;
 mod scope;
 
 pub(crate) use self::guard::{check_host, check_origin, is_json, may_be_browser};
 pub use self::key_file::{KeyFile, KeyRingError, StoredKey};
-pub(crate) use self::key_ring::KeyRing;
+pub(crate) use self::key_ring::{KeyRing, LOOK_EVERY};
+pub(crate) use self::pass::Pass;
 pub(crate) use self::rates::Rates;
 pub use self::scope::Scope;
 

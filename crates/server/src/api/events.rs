@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
@@ -13,6 +13,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Pass;
 use crate::door::Params;
 use crate::json::EventBody;
 use crate::problem::{Code, Problem};
@@ -46,6 +47,7 @@ pub(super) struct EventParams {
               (status = 204, description = "everything was told")))]
 pub(super) async fn events(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
     headers: HeaderMap,
     Params(params): Params<EventParams>,
@@ -57,7 +59,8 @@ pub(super) async fn events(
     let Some(reader) = service.events(no, kinds, last_id).await? else {
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let events = stream::unfold((reader, place, true), next).fuse();
+    let reading = Reading { reader, place, pass, is_first: true };
+    let events = stream::unfold(reading, next).fuse();
     let mut response = Sse::new(events)
         .keep_alive(KeepAlive::new().interval(HEARTBEAT).text("still here"))
         .into_response();
@@ -66,15 +69,25 @@ pub(super) async fn events(
     Ok(response)
 }
 
-type Reading = (EventReader, Place, bool);
+/// Somebody who reads events.
+struct Reading {
+    reader: EventReader,
+    place: Place,
+    pass: Pass,
+    is_first: bool,
+}
 
-async fn next(
-    (mut reader, place, is_first): Reading,
-) -> Option<(Result<Event, Infallible>, Reading)> {
-    let told = reader.next().await?;
+async fn next(mut reading: Reading) -> Option<(Result<Event, Infallible>, Reading)> {
+    let service = &reading.place.service;
+    let told = tokio::select! {
+        biased;
+        () = service.no_longer_holds(&reading.pass) => return None,
+        told = reading.reader.next() => told?,
+    };
     let event = Event::default().event(told.kind.word()).id(told.id.to_string()).data(&told.data);
-    let event = if is_first { event.retry(RETRY) } else { event };
-    Some((Ok(event), (reader, place, false)))
+    let event = if reading.is_first { event.retry(RETRY) } else { event };
+    reading.is_first = false;
+    Some((Ok(event), reading))
 }
 
 /// A place among the readers of events, given back when it is dropped.

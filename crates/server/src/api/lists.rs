@@ -1,7 +1,7 @@
 //! What a crawl holds.
 
 use axum::body::Body;
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Extension, OriginalUri, Path, State};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
 use http::HeaderMap;
@@ -11,6 +11,7 @@ use std::convert::Infallible;
 use utoipa::IntoParams;
 
 use super::{cursor, items};
+use crate::access::Pass;
 use crate::door::{Params, paged, text_answer};
 use crate::json::{CoverageView, ErrorView, HostView, PageView, Paged, QueuedView, SkippedView};
 use crate::problem::Problem;
@@ -117,15 +118,20 @@ pub(super) async fn skipped(
         (String = "text/markdown")))))]
 pub(super) async fn export(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
     Params(params): Params<ExportParams>,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
     let format = ExportFormat::read(params.format.as_deref().unwrap_or("jsonl"))?;
     let lines = service.export(no, format).await?;
-    let pieces = stream::unfold(lines, async |mut lines| {
-        let piece = lines.next().await?;
-        Some((Ok::<_, Infallible>(piece), lines))
+    let pieces = stream::unfold((lines, service, pass), async |(mut lines, service, pass)| {
+        let piece = tokio::select! {
+            biased;
+            () = service.no_longer_holds(&pass) => return None,
+            piece = lines.next() => piece?,
+        };
+        Some((Ok::<_, Infallible>(piece), (lines, service, pass)))
     });
     // Whoever compresses the answer looks for more after the end.
     let pieces = pieces.fuse();

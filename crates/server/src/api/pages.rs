@@ -1,13 +1,14 @@
 //! Stored pages. What a stranger wrote is never shown as what it says it is: a raw body is a download in
 //! plain text.
 
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::HeaderMap;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use crate::access::Pass;
 use crate::door::{Params, answer, text_answer};
 use crate::json::{PageLink, StoredPageView};
 use crate::problem::{Code, Problem};
@@ -29,11 +30,12 @@ pub(super) struct PageOf {
     responses((status = 200, body = StoredPageView)))]
 pub(super) async fn by_url(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     headers: HeaderMap,
     Params(page): Params<PageOf>,
 ) -> Result<Response, Problem> {
     let crawl = page.crawl.map(|id| service.crawl_no(&id)).transpose()?;
-    answer(&headers, &service.page_of_url(page.url, crawl).await?, None)
+    answer(&headers, &service.page_of_url(page.url, crawl).await?.for_eyes_of(&pass), None)
 }
 
 /// A stored page with everything in it, by its id
@@ -42,10 +44,11 @@ pub(super) async fn by_url(
     responses((status = 200, body = StoredPageView)))]
 pub(super) async fn by_id(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&headers, &service.stored_page(&id).await?, None)
+    answer(&headers, &service.stored_page(&id).await?.for_eyes_of(&pass), None)
 }
 
 /// The body of a stored page as it came, as a download

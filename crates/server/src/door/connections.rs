@@ -56,7 +56,12 @@ pub async fn serve(listener: TcpListener, service: Service) -> Result<(), ServeE
         }
     }
     tracker.close();
-    let _ = tokio::time::timeout(DRAIN_MAX, tracker.wait()).await;
+    let answered = async {
+        tracker.wait().await;
+        // Also what was ordered by clients that have left: the store closes behind us.
+        service.settled().await;
+    };
+    let _ = tokio::time::timeout(DRAIN_MAX, answered).await;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::atomic::Ordering;
 
-use crate::access::{Scope, check_host, check_origin, key_of};
+use crate::access::{LOOK_EVERY, Pass, Scope, check_host, check_origin, key_of};
 use crate::problem::{Code, Problem};
 use crate::service::Service;
 
@@ -23,27 +23,30 @@ pub(crate) async fn guard(
 /// Lets a request through whose key allows what the route needs.
 pub(crate) async fn permit(
     State((service, needed)): State<(Service, Scope)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    service.permit(request.headers(), needed)?;
+    let pass = service.permit(request.headers(), needed)?;
+    request.extensions_mut().insert(pass);
     Ok(next.run(request).await)
 }
 
 impl Service {
     /// Whether the sender of these headers may do what needs this scope.
-    pub fn permit(&self, headers: &http::HeaderMap, needed: Scope) -> Result<(), Problem> {
+    pub(crate) fn permit(&self, headers: &http::HeaderMap, needed: Scope) -> Result<Pass, Problem> {
         let inner = self.inner();
-        if inner.keys.is_empty() {
-            // Without keys only this machine reaches us: any other address was refused at the start.
-            return match inner.settings.listen.ip().is_loopback() {
-                true => Ok(()),
-                false => Err(Problem::new(Code::Unauthorized, "every key was revoked")),
-            };
+        if !inner.keys.are_needed() {
+            return Ok(Pass::NoKeysNeeded);
         }
         let Some(text) = key_of(headers) else {
             if needed == Scope::Search && inner.settings.public_search {
-                return Ok(());
+                return Ok(Pass::PublicSearch);
+            }
+            if inner.keys.is_empty() {
+                let what =
+                    "this needs a key, and there is none: all were revoked, or their file is gone";
+                return Err(Problem::new(Code::Unauthorized, what)
+                    .hint("On the server: telusur key create --scope admin"));
             }
             return Err(Problem::new(Code::Unauthorized, "this needs a key")
                 .hint("Send the header Authorization: Bearer tlk_…"));
@@ -59,10 +62,35 @@ impl Service {
             Problem::new(Code::TooManyRequests, "this key makes too many requests")
                 .retry_after_s(seconds)
         })?;
-        if key.scopes.iter().any(|scope| scope.covers(needed)) {
-            return Ok(());
+        let pass = Pass::Key(Box::new(key));
+        if pass.covers(needed) {
+            return Ok(pass);
         }
         let what = format!("this needs a key with the scope {}", needed.word());
         Err(Problem::new(Code::ForbiddenScope, what))
+    }
+    /// Whether somebody who was let in would still be.
+    pub(crate) fn holds(&self, pass: &Pass) -> bool {
+        let inner = self.inner();
+        match pass {
+            Pass::NoKeysNeeded => !inner.keys.are_needed(),
+            Pass::PublicSearch => inner.settings.public_search,
+            Pass::Key(key) => inner.keys.with_hash(&key.hash, inner.clock.wall()).is_some(),
+        }
+    }
+
+    /// Waits until somebody who was let in no longer would be: a stream ends with its key.
+    pub(crate) async fn no_longer_holds(&self, pass: &Pass) {
+        loop {
+            let changed = self.inner().keys.changed().notified();
+            if !self.holds(pass) {
+                return;
+            }
+            // Keys also change in other processes, and end by the clock.
+            tokio::select! {
+                () = changed => {}
+                () = tokio::time::sleep(LOOK_EVERY) => {}
+            }
+        }
     }
 }

@@ -51,7 +51,8 @@ pub struct StoredPageView {
     pub crawl_alias: String,
     /// The URLs that redirected to it.
     pub redirects: Vec<String>,
-    /// The headers that came with it, if its body is kept.
+    /// The headers that came with it, if its body is kept. What `set-cookie` sets is shown to keys with the
+    /// scope `crawl` only.
     pub headers: Vec<Vec<String>>,
     /// BLAKE3 of the decoded body.
     pub digest: String,

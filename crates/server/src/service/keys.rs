@@ -22,6 +22,7 @@ impl Service {
 
     /// Makes a key.
     pub async fn create_key(&self, body: KeyBody) -> Result<NewKeyView, Problem> {
+        self.check_writable()?;
         let mut scopes = Vec::new();
         for (number, word) in body.scopes.iter().enumerate() {
             let scope = Scope::from_word(word).ok_or_else(|| {
@@ -34,20 +35,20 @@ impl Service {
         if body.expires_in_days.is_some_and(|days| !(1..=DAYS_MAX).contains(&days)) {
             return Err(Problem::field("/expires_in_days", format!("write 1 to {DAYS_MAX}")));
         }
-        self.work(move |service| {
+        let work = move |service: &Self| {
             let now = service.inner().clock.wall();
             let expires_at = body.expires_in_days.map(|days| now.plus(DAY * days));
             let made = service.inner().keys.create(&body.name, &scopes, now, expires_at);
             let (key, stored) = made.map_err(|error| key_problem(&error))?;
             tracing::info!(id = stored.id, "key made");
             Ok(NewKeyView { key, about: key_view(stored) })
-        })
-        .await
+        };
+        self.carry_through(|service| async move { service.work(work).await }).await
     }
 
-    /// Revokes a key.
+    /// Revokes a key. Also where nothing else may be changed: a door can always be closed.
     pub async fn revoke_key(&self, id: String) -> Result<(), Problem> {
-        self.work(move |service| {
+        let work = move |service: &Self| {
             let revoked = service.inner().keys.revoke(&id);
             if !revoked.map_err(|error| key_problem(&error))? {
                 let what = format!("there is no key {:?}", shown(&id));
@@ -55,8 +56,8 @@ impl Service {
             }
             tracing::info!(id, "key revoked");
             Ok(())
-        })
-        .await
+        };
+        self.carry_through(|service| async move { service.work(work).await }).await
     }
 
     /// Everything that is counted, for Prometheus.

@@ -34,16 +34,18 @@ impl Service {
         let _one_of_few = self.inner().fetches.try_acquire().map_err(|_| {
             Problem::new(Code::TooManyRequests, "too many pages are being fetched").retry_after_s(5)
         })?;
-        self.ask_page(url).await
+        let named = url.origin();
+        self.ask_page(url, &named).await
     }
 
-    /// The same for somebody who has a place among the few already.
-    pub(super) async fn ask_page(&self, url: PageUrl) -> Result<Arrived, Problem> {
+    /// The same for somebody who has a place among the few already. `named` is the origin that the user
+    /// named: extra headers that are bound to no origin go there only.
+    pub(super) async fn ask_page(&self, url: PageUrl, named: &str) -> Result<Arrived, Problem> {
         let inner = self.inner();
         let defaults = &inner.settings.defaults;
         inner.gate.pass(&url.host(), defaults.politeness.delay_ms, inner.clock.as_ref()).await?;
         let body_bytes_max = defaults.limits.body_bytes_max;
-        let profile = FetchProfile::new(&defaults.fetch, body_bytes_max, vec![url.origin()])
+        let profile = FetchProfile::new(&defaults.fetch, body_bytes_max, vec![named.to_owned()])
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         let redirects_max = usize::from(defaults.fetch.redirects_max);
         let robots = defaults.politeness.robots;

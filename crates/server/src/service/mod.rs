@@ -24,10 +24,11 @@ use telusur_engine::EngineHandle;
 use telusur_engine::desk::{Answer, Ask, Desk};
 use telusur_fetch::{AddressGuard, Fetch};
 use telusur_index::SearchIndex;
-use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress};
+use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
 use telusur_store::{CrawlRecord, Store, StoreError};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::catalog::Catalog;
 use self::feed::Feeds;
@@ -44,6 +45,7 @@ pub use self::export::{ExportFormat, ExportLines};
 pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
 pub use self::lists::Cursor;
 pub use self::orders::{Accepted, Order, RequestMark};
+pub(crate) use self::pages::mask_cookie;
 
 /// What a service is made of.
 pub struct ServiceParts {
@@ -73,6 +75,9 @@ pub enum ServiceError {
     /// The address is open to others, and nobody has a key.
     #[error("refusing to listen on {0} without a key")]
     NoKey(std::net::SocketAddr),
+    /// A secret of the operator would go to whatever URL a user of the service names.
+    #[error("{0} and names no origin, so whoever asks for a page could receive it")]
+    UnboundSecret(UnboundSecret),
     /// A rule of the operator cannot be followed.
     #[error("{0}")]
     Rules(String),
@@ -105,11 +110,14 @@ pub(crate) struct Inner {
     links: LinkMemory,
     readers: Readers,
     searchers: Readers,
+    checkers: Readers,
     exports: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
     /// writes.
     accepting: tokio::sync::Mutex<()>,
+    /// Changes of state that are under way, each in a task of its own.
+    changes: TaskTracker,
     ending: CancellationToken,
     started: Moment,
 }
@@ -120,8 +128,14 @@ impl Service {
     pub async fn start(parts: ServiceParts) -> Result<Self, ServiceError> {
         let ServiceParts { store, engine, index, fetcher, clock, settings } = parts;
         let keys = KeyRing::open(&settings.keys_file)?;
-        if !settings.listen.ip().is_loopback() && keys.is_empty() {
-            return Err(ServiceError::NoKey(settings.listen));
+        if !settings.listen.ip().is_loopback() {
+            if keys.is_empty() {
+                return Err(ServiceError::NoKey(settings.listen));
+            }
+            keys.require();
+        }
+        if let Some(secret) = settings.defaults.fetch.unbound_secrets().into_iter().next() {
+            return Err(ServiceError::UnboundSecret(secret));
         }
         let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
             .map_err(|error| ServiceError::Rules(error.to_string()))?;
@@ -131,6 +145,9 @@ impl Service {
             tokio::task::spawn_blocking(move || store.crawls()).await
         };
         let records = records.map_err(|error| ServiceError::Rules(error.to_string()))??;
+        let changes = TaskTracker::new();
+        // A closed tracker still takes tasks; it only says when there are none.
+        changes.close();
         let inner = Inner {
             catalog: Mutex::new(Catalog::of(&records)),
             turns: Turns::of(&records),
@@ -139,9 +156,11 @@ impl Service {
             links: LinkMemory::default(),
             readers: Readers::of_store(),
             searchers: Readers::of_index(),
+            checkers: Readers::of_checks(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
+            changes,
             ending: CancellationToken::new(),
             started: clock.now(),
             metrics: Metrics::default(),
@@ -201,6 +220,14 @@ impl Service {
         self.answered(&self.inner.searchers, work).await
     }
 
+    /// The same for checks of what users ask for, which may take a core for a while.
+    pub(crate) async fn check<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
+    ) -> Result<T, Problem> {
+        self.answered(&self.inner.checkers, work).await
+    }
+
     async fn answered<T: Send + 'static>(
         &self,
         readers: &Readers,
@@ -209,6 +236,24 @@ impl Service {
         let service = self.clone();
         let done = readers.answer(move || work(&service)).await;
         done.unwrap_or_else(|| Err(failed_in_the_middle()))
+    }
+
+    /// Carries out a change of state in a task of its own, which the caller only waits for. A client that
+    /// hangs up drops the handler of its request at any `await`; a change that were part of the handler
+    /// would then be left half done: a crawl in the store that no list knows, or one taken out of the line
+    /// and never put back.
+    async fn carry_through<T, F>(&self, change: impl FnOnce(Self) -> F) -> Result<T, Problem>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Problem>> + Send + 'static,
+    {
+        let done = self.inner.changes.spawn(change(self.clone())).await;
+        done.unwrap_or_else(|_| Err(failed_in_the_middle()))
+    }
+
+    /// Waits for the changes of state that are under way, also those whose clients have left.
+    pub async fn settled(&self) {
+        self.inner.changes.wait().await;
     }
 
     /// The same for orders, which may have to wait for visits under way and hold nobody up.

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use telusur_engine::CrawlChange;
 use telusur_engine::desk::{Answer, Ask};
-use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
+use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, Scope};
 use telusur_store::{CrawlRecord, NewCrawl};
 
 use super::Service;
@@ -72,15 +72,24 @@ impl Service {
     ) -> Result<Accepted, Problem> {
         self.check_writable()?;
         let is_dry_run = body.dry_run;
-        let (crawl, warnings) = self.read(move |service| service.crawl_of(body)).await?;
+        let (crawl, warnings) = self.check(move |service| service.crawl_of(body)).await?;
         if is_dry_run {
             return Ok(Accepted::DryRun(self.view_of_request(crawl, warnings)));
         }
         self.accept_crawl(crawl, mark, warnings).await
     }
 
-    /// Accepts a crawl that was checked.
+    /// Accepts a crawl that was checked. It is made once, whatever becomes of the client that waits.
     pub(crate) async fn accept_crawl(
+        &self,
+        crawl: Crawl,
+        mark: Option<RequestMark>,
+        warnings: Vec<String>,
+    ) -> Result<Accepted, Problem> {
+        self.carry_through(|service| async move { service.make(crawl, mark, warnings).await }).await
+    }
+
+    async fn make(
         &self,
         mut crawl: Crawl,
         mark: Option<RequestMark>,
@@ -143,6 +152,23 @@ impl Service {
         if_match: Option<String>,
     ) -> Result<CrawlView, Problem> {
         self.check_writable()?;
+        // What it costs is found out before it is anybody's turn, and by those who check.
+        let (body, _) = self
+            .check(move |service| {
+                let change = service.change_of(&service.record(no)?.crawl, body.clone())?;
+                Ok((body, change))
+            })
+            .await?;
+        self.carry_through(|service| async move { service.make_change(no, body, if_match).await })
+            .await
+    }
+
+    async fn make_change(
+        &self,
+        no: CrawlNo,
+        body: ChangeBody,
+        if_match: Option<String>,
+    ) -> Result<CrawlView, Problem> {
         let _only_one = self.inner().accepting.lock().await;
         self.work(move |service| {
             let record = service.record(no)?;
@@ -160,6 +186,10 @@ impl Service {
     /// Pauses, resumes or stops. Doing it twice is doing it once.
     pub async fn order(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
         self.check_writable()?;
+        self.carry_through(|service| async move { service.obey(no, order).await }).await
+    }
+
+    async fn obey(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
         let inner = self.inner();
         let was_waiting = inner.turns.leave(no).await;
         let done = self
@@ -195,25 +225,24 @@ impl Service {
 
     /// Ends a crawl, if it runs, and throws away what it has.
     pub async fn cancel(&self, no: CrawlNo) -> Result<(), Problem> {
-        self.throw_away(no, |crawl| Ask::Cancel { crawl }).await
+        self.check_writable()?;
+        let ask = Ask::Cancel { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, ask).await }).await
     }
 
     /// Deletes what a crawl has; a running one is refused.
     pub async fn delete(&self, no: CrawlNo) -> Result<(), Problem> {
-        self.throw_away(no, |crawl| Ask::Remove { crawl }).await
+        self.check_writable()?;
+        let ask = Ask::Remove { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, ask).await }).await
     }
 
-    async fn throw_away(
-        &self,
-        no: CrawlNo,
-        ask: impl FnOnce(String) -> Ask + Send + 'static,
-    ) -> Result<(), Problem> {
-        self.check_writable()?;
+    async fn throw_away(&self, no: CrawlNo, ask: Ask) -> Result<(), Problem> {
         let was_waiting = self.inner().turns.leave(no).await;
         let done = self
             .work(move |service| {
                 service.record(no)?;
-                service.carry_out(no, ask)
+                service.ask(&ask).map(drop)
             })
             .await;
         match done {
@@ -230,6 +259,10 @@ impl Service {
     /// Asks again for what failed.
     pub async fn retry(&self, no: CrawlNo) -> Result<RetriedView, Problem> {
         self.check_writable()?;
+        self.carry_through(|service| async move { service.ask_again(no).await }).await
+    }
+
+    async fn ask_again(&self, no: CrawlNo) -> Result<RetriedView, Problem> {
         let is_waiting = self.inner().turns.is_waiting(no);
         let (retried, goes_on) = self
             .work(move |service| {
@@ -277,6 +310,11 @@ impl Service {
         let mut changed = crawl.clone();
         super::request::set_limits(&mut changed.limits, &limits)?;
         super::request::set_manners(&mut changed.politeness, &manners)?;
+        if !exclude.is_empty() {
+            changed.scope.exclude.extend(exclude.iter().cloned());
+            let scope = Scope::of(&changed);
+            scope.map_err(|error| Problem::field("/exclude", error.to_string()))?;
+        }
         Ok(CrawlChange {
             limits: Some(changed.limits),
             politeness: Some(changed.politeness),

@@ -5,6 +5,7 @@ use telusur_model::{CrawlNo, PageRecord};
 use telusur_store::UrlState;
 
 use super::Service;
+use crate::access::{Pass, Scope};
 use crate::json::{ExplanationView, PageLink, PageView, RobotsView, StoredPageView};
 use crate::problem::{Code, Problem, shown};
 
@@ -72,6 +73,32 @@ impl Service {
         })
         .await
     }
+}
+
+impl StoredPageView {
+    /// The page as this reader may see it. The cookies that a site gave us are the key to what it showed us:
+    /// who may only read what was crawled does not get them.
+    pub(crate) fn for_eyes_of(mut self, pass: &Pass) -> Self {
+        if !pass.covers(Scope::Crawl) {
+            for header in &mut self.headers {
+                if let [name, value] = &mut header[..] {
+                    mask_cookie(name, value);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// Hides the value of a cookie that a site set. Its name and its rules stay.
+pub(crate) fn mask_cookie(name: &str, value: &mut String) {
+    if !name.eq_ignore_ascii_case("set-cookie") && !name.eq_ignore_ascii_case("set-cookie2") {
+        return;
+    }
+    let (pair, rules) = value.split_once(';').unwrap_or((value.as_str(), ""));
+    let cookie = pair.split_once('=').map_or("", |(cookie, _)| cookie.trim());
+    let rules = if rules.is_empty() { String::new() } else { format!(";{rules}") };
+    *value = format!("{cookie}=***{rules}");
 }
 
 /// A stored page with everything that is in it.

@@ -13,6 +13,9 @@ use tokio::sync::oneshot;
 const STORE_READERS_MAX: usize = 16;
 /// Fewest searches that are worked on at the same time.
 const SEARCHERS_MIN: usize = 2;
+/// Requests for crawls that are checked at the same time. Patterns and lists of ids take a core for some
+/// tenths of a second and some dozen megabytes.
+const CHECKERS_MAX: usize = 2;
 
 type Question = Box<dyn FnOnce() + Send>;
 
@@ -44,13 +47,23 @@ impl Readers {
         Self { at_once_max: cores.max(SEARCHERS_MIN), line: Arc::default() }
     }
 
-    /// Works on a question. `None` if it failed in the middle.
+    /// Those who check what is asked for, apart from those who answer everybody.
+    pub(super) fn of_checks() -> Self {
+        Self { at_once_max: CHECKERS_MAX, line: Arc::default() }
+    }
+
+    /// Works on a question, unless whoever asked has left by the time that it is its turn. `None` if it
+    /// failed in the middle.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         let (said, answer) = oneshot::channel();
-        self.add(Box::new(move || drop(said.send(question()))));
+        self.add(Box::new(move || {
+            if !said.is_closed() {
+                drop(said.send(question()));
+            }
+        }));
         answer.await.ok()
     }
 
@@ -90,7 +103,10 @@ impl Readers {
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread::ThreadId;
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -111,6 +127,24 @@ mod tests {
         let (numbers, threads): (HashSet<usize>, HashSet<ThreadId>) = answers.into_iter().unzip();
         assert_eq!(numbers.len(), STORE_READERS_MAX * 50);
         assert!(threads.len() <= STORE_READERS_MAX, "{} threads", threads.len());
+    }
+
+    #[tokio::test]
+    async fn nobody_works_for_those_who_have_left() {
+        let readers = Readers::of_checks();
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock().unwrap();
+        for _ in 0..CHECKERS_MAX {
+            let gate = Arc::clone(&gate);
+            readers.add(Box::new(move || drop(gate.lock())));
+        }
+        let was_worked_on = Arc::new(AtomicBool::new(false));
+        let mark = Arc::clone(&was_worked_on);
+        let left = readers.answer(move || mark.store(true, Ordering::SeqCst));
+        assert!(left.now_or_never().is_none(), "it waits for its turn, and whoever asked leaves");
+        drop(closed);
+        assert_eq!(readers.answer(|| 7).await, Some(7));
+        assert!(!was_worked_on.load(Ordering::SeqCst));
     }
 
     #[tokio::test]

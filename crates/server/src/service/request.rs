@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use telusur_model::{
-    Crawl, Direction, Fairness, IdRanges, Keep, Limits, LinearSeeds, MissingRules, PageUrl,
-    Politeness, Rates, Resume, Scope, ScopeKind, Seeds, SitemapRules, Template, UrlKeyer, Walk,
-    WalkRules,
+    Crawl, Direction, Fairness, IdRanges, Keep, Limits, LinearSeeds, MissingPages, MissingRules,
+    PageUrl, Politeness, Rates, Resume, Scope, ScopeKind, Seeds, SitemapRules, Template, UrlKeyer,
+    Walk, WalkRules,
 };
 
 use super::Service;
@@ -79,7 +79,13 @@ impl Service {
                 crawl.sitemaps.urls = sitemaps;
             }
         }
-        Scope::of(&crawl).map_err(|error| Problem::field("/scope", error.to_string()))?;
+        // All patterns together, compiled once: that is what they cost.
+        let pointer = match (&crawl.scope.include[..], &crawl.scope.exclude[..]) {
+            ([_], []) => "/scope/include/0",
+            ([], [_]) => "/scope/exclude/0",
+            _ => "/scope",
+        };
+        Scope::of(&crawl).map_err(|error| Problem::field(pointer, error.to_string()))?;
         Ok((crawl, warnings))
     }
 
@@ -190,6 +196,7 @@ impl Service {
             return Err(Problem::field("/linear/templates", what));
         }
         let mut walks: Vec<Walk> = Vec::with_capacity(texts.len());
+        let mut addresses = HashSet::with_capacity(texts.len());
         for text in texts {
             let template = Template::parse(text).map_err(|error| {
                 let what = format!("{}: {:?}", error.fault, shown(text));
@@ -197,12 +204,17 @@ impl Service {
             })?;
             let address = template.url_of(0);
             self.url("/linear/template", address.as_str())?;
-            if walks.iter().any(|walk| walk.rules().template.url_of(0) == address) {
+            if !addresses.insert(address) {
                 let what = format!("{:?} is given twice", shown(text));
                 return Err(Problem::field("/linear/templates", what));
             }
-            let walk = Walk::new(walk_rules(template, body)?);
-            walks.push(walk.map_err(|error| Problem::field("/linear", error.to_string()))?);
+            // Ids and rules are read once, and shared by all templates.
+            let walk = match walks.first() {
+                Some(first) => first.with_template(template),
+                None => Walk::new(walk_rules(template, body)?)
+                    .map_err(|error| Problem::field("/linear", error.to_string()))?,
+            };
+            walks.push(walk);
         }
         if let Some(kind) = follows {
             crawl.scope.kind = kind;
@@ -236,9 +248,14 @@ fn walk_rules(template: Template, body: &LinearBody) -> Result<WalkRules, Proble
     };
     let missing = match &body.missing {
         None => rules.missing.clone(),
-        Some(text) => MissingRules::parse(text).map_err(|error| {
-            Problem::field("/linear/missing", error.to_string()).hint(error.hint())
-        })?,
+        Some(text) => {
+            let rules = MissingRules::parse(text);
+            let rules = rules.and_then(|rules| MissingPages::new(&rules).map(|_| rules));
+            rules.map_err(|error| {
+                let what = shown(&error.to_string());
+                Problem::field("/linear/missing", what).hint(error.hint())
+            })?
+        }
     };
     let rates = body
         .rate

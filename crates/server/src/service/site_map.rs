@@ -27,10 +27,10 @@ impl Service {
         let _one_of_few = self.inner().fetches.try_acquire().map_err(|_| {
             Problem::new(Code::TooManyRequests, "too many sites are being read").retry_after_s(5)
         })?;
-        let arrived = self.ask_page(url.clone()).await?;
+        let arrived = self.ask_page(url.clone(), &url.origin()).await?;
         let home = arrived.page.url.clone();
         let mut map = SiteMap::new(home.clone(), body.limit);
-        self.read_sitemaps(&home, &mut map).await;
+        self.read_sitemaps(&home, &url.origin(), &mut map).await;
         let parsed = self.work(move |_| Ok(parse(&arrived.page, &ParseLimits::default()))).await?;
         for link in parsed.links {
             map.add(&link.url, "link");
@@ -40,8 +40,9 @@ impl Service {
     }
 
     /// Reads the sitemaps that robots.txt names, or the usual one.
-    async fn read_sitemaps(&self, home: &PageUrl, map: &mut SiteMap) {
-        let mut waiting: VecDeque<PageUrl> = self.named_sitemaps(home).await.into();
+    /// They may be at any host, which gets none of the headers that are meant for the `named` origin.
+    async fn read_sitemaps(&self, home: &PageUrl, named: &str, map: &mut SiteMap) {
+        let mut waiting: VecDeque<PageUrl> = self.named_sitemaps(home, named).await.into();
         let mut read = 0;
         while let Some(url) = waiting.pop_front().filter(|_| !map.truncated) {
             read += 1;
@@ -49,7 +50,7 @@ impl Service {
                 map.warnings.push(format!("only the first {SITEMAPS_MAX} sitemaps were read"));
                 return;
             }
-            let page = match self.ask_page(url.clone()).await {
+            let page = match self.ask_page(url.clone(), named).await {
                 Ok(arrived) if arrived.page.status == 200 => arrived.page,
                 Ok(arrived) => {
                     map.warnings.push(format!("{url} answered {}", arrived.page.status));
@@ -72,10 +73,10 @@ impl Service {
         }
     }
 
-    async fn named_sitemaps(&self, home: &PageUrl) -> Vec<PageUrl> {
+    async fn named_sitemaps(&self, home: &PageUrl, named: &str) -> Vec<PageUrl> {
         let usual = home.join("/sitemap.xml").into_iter().collect();
         let Ok(file) = home.join("/robots.txt") else { return usual };
-        let Ok(arrived) = self.ask_page(file).await else { return usual };
+        let Ok(arrived) = self.ask_page(file, named).await else { return usual };
         if arrived.page.status != 200 {
             return usual;
         }

@@ -212,13 +212,16 @@ async fn matches(
         return Ok(None);
     };
     let unusable = |why: String| Problem::field("/exclude", format!("not a usable pattern: {why}"));
-    // First as the crawl would take it, with its bounds.
-    check_pattern(&pattern).map_err(|error| unusable(error.why))?;
-    let pattern = Regex::new(&pattern).map_err(|error| unusable(error.to_string()))?;
     let waiting = service.frontier(no, TRIED_MAX, None).await?.items;
     let of = reader.lang.count(waiting.len() as u64);
-    let found = waiting.into_iter().map(|it| it.url).filter(|url| pattern.is_match(url));
-    let mut urls: Vec<String> = found.collect();
+    let tried = service.check(move |_| {
+        // First as the crawl would take it, with its bounds.
+        check_pattern(&pattern).map_err(|error| unusable(error.why))?;
+        let pattern = Regex::new(&pattern).map_err(|error| unusable(error.to_string()))?;
+        let found = waiting.into_iter().map(|it| it.url).filter(|url| pattern.is_match(url));
+        Ok(found.collect::<Vec<String>>())
+    });
+    let mut urls = tried.await?;
     let n = reader.lang.count(urls.len() as u64);
     urls.truncate(MATCHES_SHOWN);
     let text = fill(reader.words().exclude_matches, &[("n", &n), ("of", &of)]);

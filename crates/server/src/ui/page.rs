@@ -3,7 +3,7 @@
 
 use askama::Template;
 use axum::body::Body as HttpBody;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -13,9 +13,10 @@ use telusur_model::PageContent;
 use super::bars::status_tone;
 use super::frame::{Frame, Reader, address, go_to, render};
 use super::words::{Words, fill};
+use crate::access::{Pass, Scope};
 use crate::door::Params;
 use crate::problem::{Code, Problem};
-use crate::service::Service;
+use crate::service::{Service, mask_cookie};
 
 /// Characters of one text that are shown: a screen with more of it helps nobody.
 const CHARS_SHOWN: usize = 200_000;
@@ -103,11 +104,15 @@ pub(crate) struct OfTab {
 /// A stored page.
 pub(crate) async fn page(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
     reader: Reader,
     Params(wanted): Params<OfTab>,
 ) -> Result<Response, Problem> {
-    let page = service.page(&id).await?;
+    let mut page = service.page(&id).await?;
+    if !pass.covers(Scope::Crawl) {
+        page.headers.iter_mut().for_each(|(name, value)| mask_cookie(name, value));
+    }
     let (words, lang, record) = (reader.words(), reader.lang, &page.record);
     let content = page.content.clone().unwrap_or_default();
     let current = if wanted.tab.is_empty() { "text" } else { &wanted.tab };

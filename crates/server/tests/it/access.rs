@@ -184,3 +184,78 @@ async fn a_service_that_only_reads_changes_nothing() {
     assert_eq!(bench.client.get("/api/v1/crawls").await.status, 200);
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn revoking_the_only_key_opens_nothing() {
+    let bench = Bench::start(small_site).await;
+    let made = bench.client.post("/api/v1/keys", &json!({ "scopes": ["admin"] })).await.json();
+    let admin = bench.client.with_key(made["key"].as_str().unwrap());
+    let target = format!("/api/v1/keys/{}", made["id"].as_str().unwrap());
+    assert_eq!(admin.ask("DELETE", target).send().await.status, 204);
+    for client in [&bench.client, &admin] {
+        client.get("/api/v1/crawls").await.problem(401, "unauthorized");
+    }
+    let bench = bench.restart().await;
+    bench.client.get("/api/v1/crawls").await.problem(401, "unauthorized");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_service_that_only_reads_makes_no_keys() {
+    let bench = Bench::start_with(small_site, |it| it.read_only = true).await;
+    let refused = bench.client.post("/api/v1/keys", &json!({ "scopes": ["admin"] })).await;
+    refused.problem(403, "read_only");
+    assert!(!bench.dir.path().join("keys.json").exists());
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_key() {
+    use http_body_util::BodyExt;
+    let bench = Bench::start_gated(small_site).await;
+    let body = json!({ "urls": ["http://site.test/"] });
+    assert_eq!(bench.client.post("/api/v1/crawls", &body).await.status, 202);
+    let admin = bench.client.post("/api/v1/keys", &json!({ "scopes": ["admin"] })).await.json();
+    let admin = bench.client.with_key(admin["key"].as_str().unwrap());
+    let made = admin.post("/api/v1/keys", &json!({ "scopes": ["read"] })).await.json();
+    let reader = bench.client.with_key(made["key"].as_str().unwrap());
+    let mut events = reader.ask("GET", "/api/v1/crawls/crawl_1/events").begin().await;
+    assert_eq!(events.status(), 200);
+    assert!(events.body_mut().frame().await.unwrap().is_ok(), "the first event");
+    let target = format!("/api/v1/keys/{}", made["id"].as_str().unwrap());
+    assert_eq!(admin.ask("DELETE", target).send().await.status, 204);
+    // The crawl waits for the test and never ends: only the key does.
+    while let Some(frame) = events.body_mut().frame().await {
+        frame.unwrap();
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn who_only_reads_gets_no_cookies_of_sites() {
+    let bench = Bench::start(|path| {
+        let mut answer = small_site(path);
+        answer.headers.push(("set-cookie", "sid=s3cret; Path=/; HttpOnly".into()));
+        answer
+    });
+    let bench = bench.await;
+    bench.crawled().await;
+    let target = "/api/v1/pages?url=http://site.test/a";
+    let shown = async |client: &crate::client::Client| {
+        let page = client.json(target).await;
+        let by_id = client.json(format!("/api/v1/pages/{}", page["id"].as_str().unwrap())).await;
+        assert_eq!(page["headers"], by_id["headers"]);
+        page["headers"].to_string()
+    };
+    assert!(shown(&bench.client).await.contains("sid=s3cret"), "nobody needs a key yet");
+    let made = async |scope: &str, client: &crate::client::Client| {
+        let made = client.post("/api/v1/keys", &json!({ "scopes": [scope] })).await.json();
+        client.with_key(made["key"].as_str().unwrap())
+    };
+    let admin = made("admin", &bench.client).await;
+    let (reader, crawler) = (made("read", &admin).await, made("crawl", &admin).await);
+    assert!(shown(&crawler).await.contains("sid=s3cret"));
+    let masked = shown(&reader).await;
+    assert!(masked.contains("sid=***; Path=/; HttpOnly") && !masked.contains("s3cret"), "{masked}");
+    bench.stop().await;
+}

@@ -31,6 +31,7 @@ pub(crate) struct Bench {
     pub(crate) dir: Arc<tempfile::TempDir>,
     pub(crate) client: Client,
     pub(crate) service: Service,
+    pub(crate) store: Arc<dyn Store>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) index_disk: Arc<IndexDisk>,
     answers: Answers,
@@ -120,7 +121,7 @@ impl Bench {
         settings(&mut own);
         let engine_handle = engine.handle();
         let service = Service::start(ServiceParts {
-            store,
+            store: Arc::clone(&store),
             engine: engine_handle,
             index,
             fetcher,
@@ -133,7 +134,7 @@ impl Bench {
             tokio::spawn(async move { serve(listener, service).await.unwrap() })
         };
         let (engine, client) = (Some(engine), Client::new(address));
-        Self { dir, client, service, gate, index_disk, answers, engine, serving, settings }
+        Self { dir, client, service, store, gate, index_disk, answers, engine, serving, settings }
     }
 
     /// Waits until a picture of a crawl is as wanted.
@@ -177,8 +178,8 @@ impl Bench {
         self.service.drain();
         self.serving.await.unwrap();
         self.engine.take().unwrap().shutdown().await.unwrap();
-        let Self { dir, gate, answers, settings, service, .. } = self;
-        drop(service);
+        let Self { dir, gate, answers, settings, service, store, .. } = self;
+        drop((service, store));
         Self::open(dir, gate, answers, settings).await
     }
 
@@ -188,8 +189,8 @@ impl Bench {
         self.gate.0.close();
         self.service.drain();
         self.serving.await.unwrap();
-        let Self { dir, answers, settings, service, .. } = self;
-        drop(service);
+        let Self { dir, answers, settings, service, store, .. } = self;
+        drop((service, store));
         Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
     }
 }

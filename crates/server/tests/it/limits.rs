@@ -193,3 +193,55 @@ async fn exports_and_readers_of_events_are_few() {
     }
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn small_bodies_cost_little() {
+    let bench = Bench::start_with(small_site, |it| it.bounds.running_max = 0).await;
+    let check = async |body: serde_json::Value, pointer: &str| {
+        let reply = bench.client.post("/api/v1/crawls", &body).await;
+        assert_eq!(reply.problem(422, "invalid_field")["pointer"], pointer);
+        assert!(reply.body.len() < 2000, "{} bytes", reply.body.len());
+    };
+    let urls = ["http://site.test/"];
+    check(json!({ "urls": urls, "scope": { "exclude": vec![r"\w{200}"; 90] } }), "/scope").await;
+    check(
+        json!({ "urls": urls, "scope": { "exclude": [r"\w".repeat(30_000)] } }),
+        "/scope/exclude/0",
+    )
+    .await;
+    let linear = |missing: String| {
+        json!({ "linear": { "template": "http://site.test/{id}", "from": 1, "to": 9,
+                            "missing": missing } })
+    };
+    check(linear(vec!["RX:a"; 20_000].join(",")), "/linear/missing").await;
+    check(linear(format!("\"{}", "a".repeat(500_000))), "/linear/missing").await;
+    let mut list = linear(String::new());
+    list["linear"]["ids"] = "x".repeat(500_000).into();
+    list["linear"].as_object_mut().unwrap().remove("missing");
+    check(list, "/linear/ids").await;
+    // Ids are shared by all templates: what is stored is little more than the list.
+    let templates: Vec<String> =
+        (0..1000).map(|number| format!("http://site.test/{number}/{{id}}")).collect();
+    let ids: String = (0..20_000).map(|id| format!("{}\n", id * 2)).collect();
+    let body = json!({ "linear": { "templates": templates, "ids": ids } });
+    let made = bench.client.post("/api/v1/crawls", &body).await;
+    assert_eq!(made.status, 202, "{made:?}");
+    let record = bench.store.crawls().unwrap().pop().unwrap();
+    let walks = record.crawl.seeds.walks();
+    let ids = walks[0].legs()[0].positions.as_slice().as_ptr();
+    assert_eq!(walks.len(), 1000);
+    assert!(walks.iter().all(|walk| walk.legs()[0].positions.as_slice().as_ptr() == ids));
+    assert!(serde_json::to_vec(&record.crawl).unwrap().len() < 1_500_000);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn added_exclusions_count_with_those_before() {
+    let bench = Bench::start_with(small_site, |it| it.bounds.running_max = 0).await;
+    let body = json!({ "urls": ["http://site.test/"], "scope": { "exclude": [r"\w{100}"] } });
+    assert_eq!(bench.client.post("/api/v1/crawls", &body).await.status, 202);
+    let change = json!({ "exclude": [r"\w{100}"] });
+    let reply = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
+    assert_eq!(reply.problem(422, "invalid_field")["pointer"], "/exclude");
+    bench.stop().await;
+}

@@ -9,6 +9,7 @@ mod crawls;
 mod description;
 mod events;
 mod first_service;
+mod hang_ups;
 mod hostile;
 mod indexing;
 mod limits;

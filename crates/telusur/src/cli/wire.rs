@@ -23,7 +23,8 @@ pub struct WireArgs {
     /// Page or mail address where the owner of a site reaches you; part of the user agent
     #[arg(long, value_name = "URL|MAIL", help_heading = "HTTP")]
     pub contact: Option<String>,
-    /// Extra header 'Name: value', sent to the origins of the URLs that you name only
+    /// Extra header 'Name: value', sent to the origins of the URLs that you name only; 'https://host=Name: value' to
+    /// that origin only
     #[arg(short = 'H', long, value_name = "HEADER", help_heading = "HTTP")]
     pub header: Vec<String>,
     /// Longest that one visit may take [default: 30s]
@@ -38,7 +39,7 @@ pub struct WireArgs {
     /// Ask through this proxy: http://host:3128 or socks5://host:1080
     #[arg(short = 'x', long, value_name = "URL", help_heading = "HTTP")]
     pub proxy: Option<String>,
-    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable
+    /// Log in: HOST=USER:env:VARIABLE, with the password in that variable; HOST may be an origin, https://host
     #[arg(long, value_name = "LOGIN", help_heading = "HTTP")]
     pub basic_auth: Vec<String>,
     /// Begin with the cookies of this cookies.txt file

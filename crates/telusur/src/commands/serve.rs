@@ -128,6 +128,7 @@ fn service_settings(
 ) -> Result<ServiceSettings, Message> {
     let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), None);
     request.fetch.cookies_txt = crawl::cookies_txt(settings)?;
+    request.fetch.basic_auth = crawl::logins(session, settings)?;
     if !request.fetch.allow_private.is_empty() {
         let allowed = request.fetch.allow_private.join(", ");
         session.talk.note(&format!("not only public addresses: {allowed} may be asked"));
@@ -172,6 +173,11 @@ fn service_message(error: &ServiceError) -> Message {
         ServiceError::Keys(error) => key::message(error),
         ServiceError::NoKey(_) => Message::new(Code::NoKey, error.to_string())
             .hint("telusur key create --scope admin   then start again"),
+        ServiceError::UnboundSecret(secret) => Message::new(Code::UnboundSecret, error.to_string())
+            .hint(format!(
+                "Write in [fetch] of telusur.toml, with the site that it is for: {}",
+                secret.bound_line()
+            )),
         ServiceError::Rules(what) => Message::new(Code::BadArgument, what.clone()),
     }
 }

@@ -538,7 +538,7 @@ pub const REGISTRY: &[Setting] = &[
         default: "",
         flag: Some("--header"),
         short: None,
-        help: "extra headers 'Name: value', sent to the origins of the start URLs only",
+        help: "extra headers 'Name: value', sent to the origins of the start URLs only; 'https://host=Name: value' to that origin only, as serve needs it for secrets",
     },
     Setting {
         key: Key::Http,
@@ -578,7 +578,7 @@ pub const REGISTRY: &[Setting] = &[
         default: "",
         flag: Some("--basic-auth"),
         short: None,
-        help: "logins 'host=user:env:VARIABLE'; the password is read from the variable",
+        help: "logins 'host=user:env:VARIABLE' (serve: 'https://host=…'); the password is read from the variable",
     },
     Setting {
         key: Key::Cookies,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::json;
-use telusur_model::{Limits, QueryParams, Scope, ScopeRules, Secret};
+use telusur_model::{Limits, QueryParams, Scope, ScopeRules, Secret, origin_of};
 
 use super::Opening;
 use crate::units;
@@ -390,10 +390,18 @@ fn read_headers(items: &[String]) -> Result<Value, BadValue> {
 }
 
 fn read_header(text: &str) -> Result<(String, String), BadValue> {
-    let form = "Write it like 'Accept-Language: id'";
+    let form = "Write it like 'Accept-Language: id', or 'https://example.org=Authorization: …' for one \
+                origin alone";
+    let not_a_header = || BadValue::of(HIDDEN, "is not a header", form);
+    let (origin, text) = match text.split_once('=') {
+        Some((origin, rest)) if origin.contains("://") => {
+            let not_an_origin = || BadValue::of(origin, "is not an origin", form);
+            (Some(origin_of(origin).ok_or_else(not_an_origin)?), rest)
+        }
+        _ => (None, text),
+    };
     // The value may be a secret: only the name is ever repeated.
-    let (name, value) =
-        text.split_once(':').ok_or_else(|| BadValue::of(HIDDEN, "is not a header", form))?;
+    let (name, value) = text.split_once(':').ok_or_else(not_a_header)?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
         return Err(BadValue::of(name, "is not the name of a header", form));
@@ -407,7 +415,8 @@ fn read_header(text: &str) -> Result<(String, String), BadValue> {
     if own.contains(&name.to_ascii_lowercase().as_str()) {
         return Err(BadValue::of(name, "is a header that Telusur sets itself", "Leave it out"));
     }
-    Ok((name.to_owned(), value.trim().to_owned()))
+    let name = origin.map_or_else(|| name.to_owned(), |origin| format!("{origin}={name}"));
+    Ok((name, value.trim().to_owned()))
 }
 
 /// The text may hold a password and is not repeated.
@@ -425,16 +434,19 @@ fn read_proxy(text: &str) -> Result<Value, BadValue> {
 }
 
 fn read_login(text: &str) -> Result<Login, BadValue> {
-    let form = "Write it like docs.example.org=me:env:DOCS_PASSWORD; the password stays in the \
-                environment";
+    let form = "Write it like docs.example.org=me:env:DOCS_PASSWORD, or https://docs.example.org=… for one \
+                origin alone; the password stays in the environment";
     let bad = || BadValue::of(HIDDEN, "is not a login", form);
     let (host, login) = text.split_once('=').ok_or_else(bad)?;
     let (user, variable) = login.split_once(":env:").ok_or_else(bad)?;
     if host.is_empty() || user.is_empty() || variable.is_empty() {
         return Err(bad());
     }
-    let [host, user, variable] = [host, user, variable].map(str::to_owned);
-    Ok(Login { host: host.to_ascii_lowercase(), user, variable })
+    let host = match host.contains("://") {
+        true => origin_of(host).ok_or_else(bad)?,
+        false => host.to_ascii_lowercase(),
+    };
+    Ok(Login { host, user: user.to_owned(), variable: variable.to_owned() })
 }
 
 fn read_query_params(text: &str) -> Result<Value, BadValue> {

@@ -15,10 +15,15 @@ struct Served {
 
 impl Served {
     fn start(place: &Place, arguments: &[&str]) -> Self {
+        Self::start_with(place, arguments, &[])
+    }
+
+    fn start_with(place: &Place, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut all = vec!["serve", "--listen", "127.0.0.1:0", "--min-free-disk", "0B"];
         all.extend(arguments);
-        let mut child =
-            place.command(&all).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = place.command(&all);
+        command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on http://").unwrap();
@@ -203,4 +208,82 @@ fn keys_are_made_listed_and_revoked() {
     assert_eq!(place.run(&["key", "revoke", id]).code, 0);
     place.run(&["key", "revoke", id]).error(2);
     place.run(&["key", "create", "--scope", "root"]).error(2);
+}
+
+/// A web server that writes down the heads of the requests it gets.
+fn listening_site() -> (String, std::sync::mpsc::Receiver<String>) {
+    use std::io::Write;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let (heard, heads) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let mut head = String::new();
+            let mut reader = BufReader::new(&stream);
+            while reader.read_line(&mut head).is_ok_and(|read| read > 2) {}
+            let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\
+                          Connection: close\r\n\r\nhi";
+            let _ = (&stream).write_all(answer.as_bytes());
+            if heard.send(head.to_ascii_lowercase()).is_err() {
+                return;
+            }
+        }
+    });
+    (origin, heads)
+}
+
+#[test]
+fn secrets_of_the_operator_go_to_their_origin_only() {
+    let (own, own_heads) = listening_site();
+    let (strange, strange_heads) = listening_site();
+    let place = Place::new();
+    let config = format!(
+        "[fetch]\nheaders = [\"{own}=X-Api-Key: s3cret-a\", \"Accept-Language: id\"]\n\
+         basic_auth = [\"{own}=me:env:SITE_PASSWORD\"]\nallow_private = [\"127.0.0.1\"]\n\
+         [manners]\ndelay = \"0s\"\n"
+    );
+    std::fs::write(place.path().join("telusur.toml"), config).unwrap();
+    let served = Served::start_with(&place, &[], &[("SITE_PASSWORD", "s3cret-b")]);
+    let json = ["-H", "Content-Type: application/json", "-d"];
+    for target in ["/api/v1/fetch", "/api/v1/map"] {
+        for site in [&own, &strange] {
+            let body = format!("{{\"url\":\"{site}/\"}}");
+            served.curl(&[json[0], json[1], json[2], &body], target);
+        }
+    }
+    served.signal("-TERM");
+    served.wait();
+    let (own_heads, strange_heads): (Vec<_>, Vec<_>) =
+        (own_heads.try_iter().collect(), strange_heads.try_iter().collect());
+    assert!(own_heads.len() >= 4 && strange_heads.len() >= 4);
+    for head in &own_heads {
+        assert!(head.contains("x-api-key: s3cret-a") && head.contains("authorization: basic "));
+    }
+    for head in &strange_heads {
+        assert!(!head.contains("x-api-key") && !head.contains("authorization"), "{head}");
+    }
+}
+
+#[test]
+fn serve_refuses_secrets_that_name_no_origin() {
+    let place = Place::new();
+    for (name, value, line) in [
+        (
+            "TELUSUR_FETCH__HEADERS",
+            "Authorization: Bearer s3cret",
+            "headers = [\"https://HOST=Authorization: …\"]",
+        ),
+        (
+            "TELUSUR_FETCH__BASIC_AUTH",
+            "docs.example=me:env:HOME",
+            "basic_auth = [\"https://docs.example=me:env:VARIABLE\"]",
+        ),
+    ] {
+        let mut serve = place.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let output = serve.env(name, value).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("names no origin") && said.contains(line), "{said}");
+        assert!(!said.contains("s3cret"), "{said}");
+    }
 }

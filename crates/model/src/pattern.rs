@@ -1,0 +1,281 @@
+//! [`PatternSet`]: the regular expressions of a user, compiled as one set within one budget. The budget is
+//! for all of them together: ninety small patterns must not cost ninety times what one may.
+
+use std::ops::Range;
+
+use regex::{RegexSet, RegexSetBuilder};
+use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags};
+use regex_syntax::hir::translate::Translator;
+
+use crate::ScopeError;
+
+/// Source text of one pattern.
+pub(crate) const SOURCE_BYTES_MAX: usize = 64 << 10;
+/// Source text of all patterns of a set: parsed, each byte takes some hundred.
+const SOURCES_BYTES_MAX: usize = 128 << 10;
+/// Large character classes (`\w`, `\p{L}`, `[^a]`) of a set. Each is some 6 KB before anything is
+/// compiled, and no pattern for addresses needs more than a few.
+const CLASSES_MAX: usize = 2000;
+/// What one of them counts for where case is ignored and every character of it is looked up: half a
+/// millisecond.
+const FOLDED_CLASS_COST: usize = 10;
+/// What a class of up to all characters, `[\x{0}-\x{10FFFF}]`, counts for there: seven milliseconds.
+const FOLDED_WIDE_COST: usize = 200;
+/// A range of more characters than this is a large class, one of ten times as many a wide one.
+const RANGE_CHARS_MAX: u32 = 1000;
+
+/// Regular expressions, compiled together.
+#[derive(Clone, Debug)]
+pub(crate) struct PatternSet {
+    set: RegexSet,
+}
+
+/// Why patterns cannot be used together.
+#[derive(Clone, Debug)]
+pub(crate) enum PatternError {
+    /// This one cannot be used at all.
+    One {
+        /// Its place in the list.
+        at: usize,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// All of them together are too much.
+    Sum {
+        /// What is too much.
+        why: String,
+    },
+}
+
+impl PatternError {
+    /// The same as an error of a scope.
+    pub(crate) fn of_scope(self, patterns: &[&str]) -> ScopeError {
+        match (self, patterns) {
+            (Self::One { at, why }, _) => {
+                ScopeError { pattern: shorten(patterns.get(at).copied().unwrap_or_default()), why }
+            }
+            (Self::Sum { why }, [only]) => ScopeError { pattern: shorten(only), why },
+            (Self::Sum { why }, _) => ScopeError {
+                pattern: format!("{} patterns", patterns.len()),
+                why: format!("together: {why}"),
+            },
+        }
+    }
+}
+
+impl PatternSet {
+    /// Compiles patterns to at most `bytes_max` bytes, all together.
+    pub(crate) fn new(patterns: &[&str], bytes_max: usize) -> Result<Self, PatternError> {
+        let mut budget = Budget::default();
+        for (at, pattern) in patterns.iter().enumerate() {
+            budget.spend(pattern).map_err(|fault| match fault {
+                Fault::Pattern(why) => PatternError::One { at, why },
+                Fault::Sum(why) => PatternError::Sum { why },
+            })?;
+        }
+        let set = RegexSetBuilder::new(patterns).size_limit(bytes_max).build();
+        Ok(Self { set: set.map_err(|error| PatternError::Sum { why: one_line(&error) })? })
+    }
+
+    /// The first pattern among these that matches, by its place in the list.
+    pub(crate) fn first_match(&self, among: Range<usize>, text: &str) -> Option<usize> {
+        if among.is_empty() {
+            return None;
+        }
+        self.set.matches(text).iter().find(|at| among.contains(at))
+    }
+
+    /// Whether any pattern matches.
+    pub(crate) fn is_match(&self, text: &str) -> bool {
+        !self.set.is_empty() && self.set.is_match(text)
+    }
+
+    /// The patterns as they were given.
+    pub(crate) fn texts(&self) -> &[String] {
+        self.set.patterns()
+    }
+}
+
+/// Whether a pattern can be used by itself, without compiling it.
+pub(crate) fn check(pattern: &str) -> Result<(), ScopeError> {
+    Budget::default().spend(pattern).map_err(|fault| match fault {
+        Fault::Pattern(why) | Fault::Sum(why) => ScopeError { pattern: shorten(pattern), why },
+    })
+}
+
+/// What the patterns of a set cost so far.
+#[derive(Debug, Default)]
+struct Budget {
+    source_bytes: usize,
+    classes: usize,
+}
+
+enum Fault {
+    Pattern(String),
+    Sum(String),
+}
+
+impl Budget {
+    /// Reads a pattern and charges for it. What is large is refused before it is made.
+    fn spend(&mut self, pattern: &str) -> Result<(), Fault> {
+        if pattern.len() > SOURCE_BYTES_MAX {
+            return Err(Fault::Pattern(format!("longer than {SOURCE_BYTES_MAX} bytes")));
+        }
+        self.source_bytes += pattern.len();
+        if self.source_bytes > SOURCES_BYTES_MAX {
+            return Err(Fault::Sum(format!("longer than {SOURCES_BYTES_MAX} bytes")));
+        }
+        let ast = ast::parse::Parser::new().parse(pattern);
+        let ast = ast.map_err(|error| Fault::Pattern(error.kind().to_string()))?;
+        self.classes += class_cost(&ast);
+        if self.classes > CLASSES_MAX {
+            let why = format!(
+                "more than {CLASSES_MAX} large character classes such as \\w, or {} where case is ignored",
+                CLASSES_MAX / FOLDED_CLASS_COST
+            );
+            return Err(Fault::Sum(why));
+        }
+        let meant = Translator::new().translate(pattern, &ast);
+        meant.map(drop).map_err(|error| Fault::Pattern(error.kind().to_string()))
+    }
+}
+
+/// What the large character classes of a pattern cost.
+fn class_cost(ast: &Ast) -> usize {
+    let mut classes = Classes::default();
+    let Ok(()) = ast::visit(ast, &mut classes);
+    match classes.ignores_case {
+        true => classes.large * FOLDED_CLASS_COST + classes.wide * FOLDED_WIDE_COST,
+        false => classes.large + classes.wide,
+    }
+}
+
+#[derive(Default)]
+struct Classes {
+    large: usize,
+    wide: usize,
+    ignores_case: bool,
+}
+
+impl Classes {
+    fn see_flags(&mut self, flags: &Flags) {
+        self.ignores_case |= flags.flag_state(Flag::CaseInsensitive) == Some(true);
+    }
+}
+
+impl ast::Visitor for &mut Classes {
+    type Output = ();
+    type Err = std::convert::Infallible;
+
+    fn finish(self) -> Result<(), Self::Err> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), Self::Err> {
+        match ast {
+            Ast::ClassUnicode(_) | Ast::ClassPerl(_) => self.large += 1,
+            Ast::ClassBracketed(class) => self.large += usize::from(class.negated),
+            Ast::Flags(set) => self.see_flags(&set.flags),
+            Ast::Group(group) => {
+                if let Some(flags) = group.flags() {
+                    self.see_flags(flags);
+                }
+            }
+            Ast::Empty(_)
+            | Ast::Literal(_)
+            | Ast::Dot(_)
+            | Ast::Assertion(_)
+            | Ast::Repetition(_)
+            | Ast::Alternation(_)
+            | Ast::Concat(_) => {}
+        }
+        Ok(())
+    }
+
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), Self::Err> {
+        match item {
+            ClassSetItem::Unicode(_) | ClassSetItem::Perl(_) => self.large += 1,
+            ClassSetItem::Ascii(class) => self.large += usize::from(class.negated),
+            // It may be negated, and is looked at again with the class around it.
+            ClassSetItem::Bracketed(_) => self.wide += 1,
+            ClassSetItem::Range(range) => {
+                let chars = u32::from(range.end.c) - u32::from(range.start.c);
+                self.large += usize::from(chars > RANGE_CHARS_MAX);
+                self.wide += usize::from(chars > 10 * RANGE_CHARS_MAX);
+            }
+            ClassSetItem::Empty(_) | ClassSetItem::Literal(_) | ClassSetItem::Union(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The regex crate draws a picture over several lines; its last line says what is wrong.
+fn one_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    text.lines().last().unwrap_or(&text).trim_start_matches("error: ").to_owned()
+}
+
+fn shorten(pattern: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 80;
+    pattern.chars().take(SHOWN_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES_MAX: usize = 8 << 20;
+
+    #[track_caller]
+    fn check_sum(pattern: &str, count: usize, is_usable: bool) {
+        let patterns = vec![pattern; count];
+        let made = PatternSet::new(&patterns, BYTES_MAX);
+        assert_eq!(made.is_ok(), is_usable, "{count} times {pattern:.40}: {:?}", made.err());
+    }
+
+    #[test]
+    fn the_budget_is_for_all_patterns_together() {
+        check_sum(r"\w{50}", 1, true);
+        check_sum(r"\w{200}", 90, false);
+        check_sum(r"/archive/\d{4}/", 100, true);
+        check_sum(&"a".repeat(SOURCE_BYTES_MAX), 1, true);
+        check_sum(&"a".repeat(SOURCE_BYTES_MAX), 3, false);
+        check_sum("(a{1000}){1000}", 1, false);
+    }
+
+    #[test]
+    fn large_classes_are_counted_before_they_are_made() {
+        for pattern in [r"\w", r"\pL", r"\PN", r"[^a]", r"[\x{0}-\x{FFFF}]", r"[[^a]&&\w]", r"[\D]"]
+        {
+            let ast = ast::parse::Parser::new().parse(pattern).unwrap();
+            assert!(class_cost(&ast) >= 1, "{pattern}");
+            let folded = format!("(?i){pattern}");
+            let ast = ast::parse::Parser::new().parse(&folded).unwrap();
+            assert!(class_cost(&ast) >= FOLDED_CLASS_COST, "{folded}");
+        }
+        check_sum(&r"\w".repeat(CLASSES_MAX + 1), 1, false);
+        check_sum(&r"\w".repeat(SOURCE_BYTES_MAX / 2), 1, false);
+        check_sum(&format!("(?i){}", r"[\w]".repeat(CLASSES_MAX / 2)), 1, false);
+        check_sum(&format!("(?i){}", r"[\x{0}-\x{10FFFE}]".repeat(20)), 1, false);
+        check_sum("(?i)[a-z0-9]+[^/]", 100, true);
+    }
+
+    #[test]
+    fn mistakes_name_their_pattern() {
+        for bad in ["(", r"\p{Nothing}", "[z-a]"] {
+            let error = PatternSet::new(&["ok", bad], BYTES_MAX).unwrap_err();
+            assert!(matches!(error, PatternError::One { at: 1, .. }), "{bad}: {error:?}");
+            assert!(!error.of_scope(&["ok", bad]).why.contains('\n'));
+            assert!(check(bad).is_err());
+        }
+    }
+
+    #[test]
+    fn the_first_match_among_some() {
+        let set = PatternSet::new(&["a", "b", "ab"], BYTES_MAX).unwrap();
+        assert_eq!(set.first_match(0..1, "xab"), Some(0));
+        assert_eq!(set.first_match(1..3, "xab"), Some(1));
+        assert_eq!(set.first_match(2..3, "xb"), None);
+        assert_eq!(set.first_match(1..1, "xb"), None);
+    }
+}
