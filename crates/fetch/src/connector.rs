@@ -45,11 +45,13 @@ impl Connector {
         Self { tls: Tls::new(settings), http1, settings: settings.clone() }
     }
 
-    /// Opens a connection to the first of a host's addresses that takes one.
+    /// Opens a connection, in one of the allowed versions of HTTP, to the first of a host's addresses
+    /// that takes one.
     pub(crate) async fn open(
         &self,
         url: &PageUrl,
         profile: &FetchProfile,
+        http: HttpVersion,
         addresses: &[CheckedAddress],
         road: &Road<'_>,
         deadline: Instant,
@@ -58,8 +60,8 @@ impl Connector {
         if !url.is_secure() {
             return self.http1(Wire::clear(stream), address).await;
         }
-        let stream = self.secure(stream, url, profile, deadline).await?;
-        match (stream.get_ref().1.alpn_protocol(), profile.http) {
+        let stream = self.secure(stream, url, profile, http, deadline).await?;
+        match (stream.get_ref().1.alpn_protocol(), http) {
             (Some(b"h2"), _) => self.http2(Wire::secure(stream), address, deadline).await,
             (_, HttpVersion::Two) => {
                 Err(Failure::never(Reason::ProtocolError, "the server does not speak HTTP/2"))
@@ -124,9 +126,10 @@ impl Connector {
         stream: TcpStream,
         url: &PageUrl,
         profile: &FetchProfile,
+        http: HttpVersion,
         deadline: Instant,
     ) -> Result<TlsStream<TcpStream>, Failure> {
-        let tls = self.tls.connector(profile.is_verified(url), profile.http)?;
+        let tls = self.tls.connector(profile.is_verified(url), http)?;
         let name = server_name(url)?;
         let deadline = deadline.min(Instant::now() + self.settings.tls_time_max);
         match timeout_at(deadline, tls.connect(name, stream)).await {

@@ -28,13 +28,19 @@ pub(crate) struct PoolKey {
 }
 
 impl PoolKey {
-    pub(crate) fn new(url: &PageUrl, profile: &FetchProfile, address: CheckedAddress) -> Self {
+    /// The key of connections in this version of HTTP.
+    pub(crate) fn new(
+        url: &PageUrl,
+        profile: &FetchProfile,
+        http: HttpVersion,
+        address: CheckedAddress,
+    ) -> Self {
         Self {
             is_secure: url.is_secure(),
             host: url.host(),
             address,
             is_verified: profile.is_verified(url),
-            http: profile.http,
+            http,
             proxy: profile.proxy.clone(),
         }
     }

@@ -5,22 +5,24 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Once, Weak};
 
 use async_trait::async_trait;
-use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, Reason, Retry};
+use telusur_model::{Clock, FetchOutcome, Fetched, HttpVersion, PageUrl, Reason, Retry};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::connector::{Connector, Road};
-use crate::exchange::{Answer, Exchange, Sending};
+use crate::exchange::{Answer, Exchange, Exchanged, Sending};
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
 use crate::names::{NameLookup, Names, SystemLookup};
 use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 use crate::pool::{Pool, PoolKey};
 use crate::profile::FetchProfile;
+use crate::resend::{Resend, SentOn};
 use crate::retry_after::retry_after_ms;
 use crate::settings::FetchSettings;
+use crate::versions::Http1Hosts;
 
 /// Asks real servers for pages.
 pub struct WebFetcher {
@@ -29,6 +31,7 @@ pub struct WebFetcher {
     names: Names,
     connector: Connector,
     pool: Arc<Pool>,
+    http1_hosts: Http1Hosts,
     budget: BodyBudget,
     sweeper: Once,
 }
@@ -58,8 +61,8 @@ impl WebFetcher {
             Names::new(lookup, Arc::clone(&clock), settings.dns_time_max, settings.names_max);
         let connector = Connector::new(&settings);
         let pool = Arc::new(Pool::new(&settings));
-        let budget = BodyBudget::default();
-        Self { settings, clock, names, connector, pool, budget, sweeper: Once::new() }
+        let (http1_hosts, budget) = (Http1Hosts::default(), BodyBudget::default());
+        Self { settings, clock, names, connector, pool, http1_hosts, budget, sweeper: Once::new() }
     }
 
     async fn visit(
@@ -74,26 +77,54 @@ impl WebFetcher {
         let (settings, clock) = (&self.settings, &*self.clock);
         let budget = &self.budget;
         let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
-        let key = |address| PoolKey::new(url, profile, address);
-        if let Some(mut connection) = addresses.iter().find_map(|&at| self.pool.take(&key(at))) {
-            // The server may have seen a request that failed. Where somebody counts the time between
-            // requests, the next one is theirs to send.
-            let may_repeat = sending.on_request.is_none();
-            let answer = exchange.run(&mut connection, sending).await;
-            let is_stale = answer.as_ref().is_err_and(|failure| is_stale(failure, &connection));
-            if !is_stale || !may_repeat {
-                return self.finish(key(connection.address()), connection, answer);
+        let mut http = self.http1_hosts.version_for(url, profile.http);
+        let mut may_reuse = true;
+        // Ends: a fresh connection brings no second one, and HTTP/1.1 no other version.
+        loop {
+            let key = |address| PoolKey::new(url, profile, http, address);
+            let kept = || addresses.iter().find_map(|&address| self.pool.take(&key(address)));
+            let (mut connection, is_reused) = match may_reuse.then(kept).flatten() {
+                Some(connection) => (connection, true),
+                None => (self.open(url, profile, http, &addresses, deadline).await?, false),
+            };
+            let sent_on = SentOn { is_reused, is_http2: connection.is_http2(), http };
+            let exchanged = exchange.run(&mut connection, sent_on, sending).await;
+            let key = key(connection.address());
+            match exchanged {
+                Exchanged::Answered(answer) => return Ok(self.finish(key, connection, answer)),
+                Exchanged::Failed(failure) => {
+                    self.forget(&key, &connection);
+                    return Err(failure);
+                }
+                Exchanged::Again(resend) => {
+                    self.forget(&key, &connection);
+                    may_reuse = false;
+                    if resend == Resend::OverHttp1 {
+                        self.http1_hosts.add(url);
+                        http = HttpVersion::One;
+                    }
+                }
             }
-            self.forget(&key(connection.address()), &connection);
         }
+    }
+
+    /// A connection of this visit's own; other visits may share it if it speaks HTTP/2.
+    async fn open(
+        &self,
+        url: &PageUrl,
+        profile: &FetchProfile,
+        http: HttpVersion,
+        addresses: &[CheckedAddress],
+        deadline: Instant,
+    ) -> Result<Connection, Failure> {
         let road = self.road(profile, deadline).await?;
-        let mut connection = self.connector.open(url, profile, &addresses, &road, deadline).await?;
+        let connection =
+            self.connector.open(url, profile, http, addresses, &road, deadline).await?;
         if let Connection::Http2(visit) = &connection {
-            self.pool.share(key(connection.address()), visit);
+            self.pool.share(PoolKey::new(url, profile, http, connection.address()), visit);
             self.start_sweeper();
         }
-        let answer = exchange.run(&mut connection, sending).await;
-        self.finish(key(connection.address()), connection, answer)
+        Ok(connection)
     }
 
     /// The addresses of a URL's host that the guard lets through.
@@ -143,19 +174,14 @@ impl WebFetcher {
             .map_err(|_| Failure::later(Reason::DnsError, format!("timeout: look up {host}")))?
     }
 
-    fn finish(
-        &self,
-        key: PoolKey,
-        connection: Connection,
-        answer: Result<Answer, Failure>,
-    ) -> Result<FetchOutcome, Failure> {
-        if answer.as_ref().is_ok_and(|answer| answer.is_connection_clean) {
+    fn finish(&self, key: PoolKey, connection: Connection, answer: Answer) -> FetchOutcome {
+        if answer.is_connection_clean {
             self.pool.put(key, connection);
             self.start_sweeper();
         } else {
             self.forget(&key, &connection);
         }
-        answer.map(|answer| answer.outcome)
+        answer.outcome
     }
 
     /// A connection that failed one visit is not for others either.
@@ -170,13 +196,6 @@ impl WebFetcher {
             tokio::spawn(sweep(Arc::downgrade(&self.pool)));
         });
     }
-}
-
-/// Whether a kept connection turned out to be closed by the server. That is the server's right, not
-/// a failure of the site: the request goes out again, once, on a connection of its own.
-fn is_stale(failure: &Failure, connection: &Connection) -> bool {
-    connection.received() == 0
-        && matches!(failure.why, Reason::EmptyReply | Reason::ConnectionReset)
 }
 
 /// Closes unused connections in time, for as long as the pool lives.
@@ -212,7 +231,7 @@ impl Fetch for WebFetcher {
         let deadline = Instant::now() + profile.timeout;
         match self.addresses(url, profile, deadline).await {
             Ok(addresses) => Ok(addresses.into_iter().map(CheckedAddress::ip).collect()),
-            Err(Failure { why, detail, retry }) => {
+            Err(Failure { why, detail, retry, wants_http1: _ }) => {
                 Err(ResolveFailure { why, detail, may_pass: retry != Retry::Never })
             }
         }

@@ -28,7 +28,8 @@ async fn check(begin: &'static str, again: &'static str, expect: Reason, receive
     let deadline = Instant::now() + Duration::from_secs(30);
     let settings = FetchSettings::default();
     let connector = Connector::new(&settings);
-    let opened = connector.open(&url, &profile, &[checked], &Road::Direct, deadline).await;
+    let opened =
+        connector.open(&url, &profile, profile.http, &[checked], &Road::Direct, deadline).await;
     let Ok(mut connection) = opened else { panic!("the server takes connections") };
     let mut request = Request::new(Empty::new());
     request.headers_mut().insert("host", "a.test".parse().unwrap());
