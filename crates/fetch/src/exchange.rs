@@ -14,7 +14,7 @@ use telusur_model::{Clock, FetchOutcome, Moment, PageUrl, RawPage, Reason};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
+use crate::answer::{BodyEnd, has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
@@ -190,6 +190,12 @@ impl Exchange<'_> {
                 let detail = "the proxy refused: it asks for a user name and password (407)";
                 return Err(Failure::never(Reason::ProxyError, detail));
             }
+            // No request of ours has a range: the profile takes no such header.
+            StatusCode::PARTIAL_CONTENT => {
+                let detail =
+                    "broken server: a part (206) in answer to a request for the whole page";
+                return Err(Failure::never(Reason::ProtocolError, detail));
+            }
             StatusCode::SWITCHING_PROTOCOLS => {
                 let detail = "the server switched protocols without being asked";
                 return Err(Failure::never(Reason::ProtocolError, detail));
@@ -198,10 +204,9 @@ impl Exchange<'_> {
         }
         let headers = kept_headers(&head.headers)?;
         let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
-        let bytes_max = self.profile.body_bytes_max;
-        let body =
-            read_body(connection, body, decoder, bytes_max, self.budget.lease(), pace, alarm)
-                .await?;
+        let end = if connection.is_http2() { BodyEnd::Framed } else { BodyEnd::of(&head.headers) };
+        let lease = self.budget.lease();
+        let body = read_body(connection, body, decoder, end, lease, pace, alarm).await?;
         // A body that is cut ends its stream, which in HTTP/1.1 is the connection.
         let is_whole = !body.truncated || connection.is_http2();
         let is_connection_clean = is_whole && is_framing_clear;

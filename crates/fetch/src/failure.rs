@@ -29,6 +29,11 @@ impl Failure {
         Self::new(why, detail.into(), Retry::Later)
     }
 
+    /// What the server sent is no HTTP that can be read.
+    fn broken(detail: &str) -> Self {
+        Self::never(Reason::ProtocolError, format!("broken server: {detail}"))
+    }
+
     /// This machine ran out of something; the site did nothing wrong.
     pub(crate) fn local(detail: impl Into<String>) -> Self {
         Self::new(Reason::LocalTrouble, detail.into(), Retry::NotCounted)
@@ -80,7 +85,7 @@ impl Failure {
             return Self::never(Reason::HeaderTooLarge, "the answer's head is too large");
         }
         if error.is_parse() {
-            return Self::never(Reason::ProtocolError, chain(error));
+            return Self::broken(&chain(error));
         }
         if let Some(error) = io_cause(error) {
             return Self::reading(error, received);
@@ -94,7 +99,7 @@ impl Failure {
         if error.is_incomplete_message() {
             return Self::later(Reason::Truncated, "the connection was closed within the head");
         }
-        Self::never(Reason::ProtocolError, chain(error))
+        Self::broken(&chain(error))
     }
 
     /// A body that broke off.
@@ -125,7 +130,7 @@ impl Failure {
                 Self::never(Reason::ProtocolError, "the server wants HTTP/1.1 here (--http 1)")
             }
             // What h2 itself finds wrong is the server's bad HTTP/2.
-            _ if error.is_library() => Self::never(Reason::ProtocolError, detail),
+            _ if error.is_library() => Self::broken(&detail),
             Some(h2::Reason::NO_ERROR) if received == 0 => Self::later(Reason::EmptyReply, detail),
             Some(h2::Reason::NO_ERROR) => Self::later(Reason::Truncated, detail),
             _ => Self::later(Reason::ConnectionReset, detail),
@@ -139,7 +144,7 @@ impl Failure {
         }
         match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                Self::never(Reason::ProtocolError, error.to_string())
+                Self::broken(&error.to_string())
             }
             // h2 says "broken pipe" when the connection ends under a stream.
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe if received == 0 => {

@@ -18,6 +18,7 @@ mod names;
 mod connection;
 mod connector;
 mod dial;
+mod frames;
 mod pool;
 mod proxy;
 mod resend;

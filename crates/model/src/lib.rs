@@ -35,7 +35,9 @@ pub use crate::crawl::{
     PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
 pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
-pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
+pub use crate::fetched::{
+    FetchOutcome, Fetched, RawPage, Retry, Validators, is_content_coding, looks_binary,
+};
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::linear::{

@@ -275,6 +275,24 @@ async fn strange_versions_and_statuses() {
 }
 
 #[tokio::test]
+async fn status_lines_that_cannot_be_read_are_said_to_be_broken() {
+    for line in ["HTTP/1.1  200 OK", "HTTP/1.1 200OK", "http/1.1 200 OK", "HTTP/1.0200 OK"] {
+        let outcome = answered(format!("{line}\r\nContent-Length: 2\r\n\r\nok")).await;
+        let FetchOutcome::Failed { why: Reason::ProtocolError, detail, .. } = outcome else {
+            panic!("{line}: {outcome:?}");
+        };
+        assert!(detail.starts_with("broken server: "), "{line}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_nobody_asked_for_is_no_page() {
+    let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/9\r\n\
+                Content-Length: 2\r\n\r\nok";
+    check(part, Reason::ProtocolError).await;
+}
+
+#[tokio::test]
 async fn any_status_with_a_valid_answer_is_a_page() {
     // H10.
     for status in [203, 204, 300, 404, 418, 500, 503, 999] {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::server::{Connection, SendResponse};
 use http::Response;
 use telusur_fetch::FetchSettings;
-use telusur_model::{FetchOutcome, FetchRules, HttpVersion, Reason};
+use telusur_model::{FetchOutcome, FetchRules, HttpVersion, Reason, Retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -521,12 +521,31 @@ async fn a_flood_on_an_unused_connection_ends_it() {
 }
 
 #[tokio::test]
-async fn a_flood_instead_of_an_answer_ends_in_time() {
-    let first_byte_time_max = Duration::from_millis(200);
-    let limits = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
-    let (authority, port, mut ended) = raw_server(settings(), ping().repeat(100)).await;
-    let bench = authority.bench_with(limits, FetchRules::default());
-    let fetched = bench.fetch(&format!("https://secure.test:{port}/")).await;
-    assert_eq!(reason(&fetched.outcome), Reason::TimeoutFirstByte);
-    ended.recv().await.unwrap();
+async fn a_flood_of_frames_that_are_no_answer_is_read_no_further_than_a_head() {
+    let priority = frame(2, 0, 3, &[0, 0, 0, 0, 16]);
+    let window_update = frame(8, 0, 0, &[0, 0, 0, 1]);
+    let unknown = frame(0xfa, 0, 0, &[0; 100]);
+    let head = frame(1, 4, 1, &[0x88]);
+    let half_a_page = [settings(), head, frame(0, 0, 1, b"begun")].concat();
+    for first in [settings(), half_a_page] {
+        for again in [priority.clone(), window_update.clone(), unknown.clone(), ping()] {
+            let (authority, port, mut ended) = raw_server(first.clone(), again.repeat(100)).await;
+            let fetched = authority.bench().fetch(&format!("https://secure.test:{port}/")).await;
+            let FetchOutcome::Failed { why, retry, detail } = fetched.outcome else {
+                panic!("{fetched:?}");
+            };
+            // Asked again it would only cost the same again.
+            assert_eq!((why, retry), (Reason::HeaderTooLarge, Retry::Never), "{detail}");
+            ended.recv().await.unwrap();
+        }
+    }
+}
+
+/// A server may send some of them for every page, however many pages a connection serves.
+#[tokio::test]
+async fn frames_that_need_no_answer_do_no_harm_by_themselves() {
+    let some = frame(0xfa, 0, 0, &[0; 16_000]).repeat(10);
+    let (authority, port, _ended) =
+        raw_server([settings(), some, empty_page()].concat(), Vec::new()).await;
+    assert_eq!(authority.bench().page(&format!("https://secure.test:{port}/")).await.status, 200);
 }
