@@ -4,6 +4,7 @@
 use hyper::client::conn::http1;
 use telusur_model::{HttpVersion, PageUrl, Reason};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
 
@@ -21,6 +22,15 @@ pub(crate) struct Connector {
     tls: Tls,
     http1: http1::Builder,
     settings: FetchSettings,
+}
+
+/// What is to be reached.
+pub(crate) struct Target<'a> {
+    pub(crate) url: &'a PageUrl,
+    pub(crate) profile: &'a FetchProfile,
+    /// The versions of HTTP that will do.
+    pub(crate) http: HttpVersion,
+    pub(crate) addresses: &'a [CheckedAddress],
 }
 
 /// How a target is reached.
@@ -49,24 +59,23 @@ impl Connector {
     /// that takes one.
     pub(crate) async fn open(
         &self,
-        url: &PageUrl,
-        profile: &FetchProfile,
-        http: HttpVersion,
-        addresses: &[CheckedAddress],
+        target: &Target<'_>,
         road: &Road<'_>,
+        place: OwnedSemaphorePermit,
         deadline: Instant,
     ) -> Result<Connection, Failure> {
+        let &Target { url, profile, http, addresses } = target;
         let (stream, address) = self.connect(url, addresses, road, deadline).await?;
         if !url.is_secure() {
-            return self.http1(Wire::clear(stream), address).await;
+            return self.http1(Wire::clear(stream, place), address).await;
         }
         let stream = self.secure(stream, url, profile, http, deadline).await?;
         match (stream.get_ref().1.alpn_protocol(), http) {
-            (Some(b"h2"), _) => self.http2(Wire::secure(stream), address, deadline).await,
+            (Some(b"h2"), _) => self.http2(Wire::secure(stream, place), address, deadline).await,
             (_, HttpVersion::Two) => {
                 Err(Failure::never(Reason::ProtocolError, "the server does not speak HTTP/2"))
             }
-            _ => self.http1(Wire::secure(stream), address).await,
+            _ => self.http1(Wire::secure(stream, place), address).await,
         }
     }
 

@@ -17,6 +17,7 @@ mod names;
 
 mod connection;
 mod connector;
+mod descriptors;
 mod dial;
 mod frames;
 mod pool;
@@ -41,7 +42,8 @@ mod retry_after;
 pub mod robots;
 pub mod sitemap;
 
-pub use crate::guard::{AddressGuard, GuardError};
+pub use crate::descriptors::{connections_share, raise_open_files_limit};
+pub use crate::guard::{AddressGuard, GuardError, OwnAddresses};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};

@@ -115,6 +115,13 @@ impl Pool {
         drop(forgotten);
     }
 
+    /// Closes the connection that has been kept longest; `false` if none is. One that visits share is
+    /// closed by the last of them.
+    pub(crate) fn close_oldest(&self) -> bool {
+        let oldest = self.with_shelves(|shelves| shelves.take_oldest());
+        oldest.is_some()
+    }
+
     fn shelve(&self, key: PoolKey, kept: Kept) {
         let surplus = self.with_shelves(|shelves| shelves.put(key, kept, Instant::now()));
         drop(surplus);

@@ -2,16 +2,18 @@
 //! other, and whoever follows it comes through the guard again.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, Weak};
 
 use async_trait::async_trait;
 use telusur_model::{Clock, FetchOutcome, Fetched, HttpVersion, PageUrl, Reason, Retry};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
-use crate::connector::{Connector, Road};
+use crate::connector::{Connector, Road, Target};
 use crate::exchange::{Answer, Exchange, Exchanged, Sending};
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
@@ -32,6 +34,10 @@ pub struct WebFetcher {
     connector: Connector,
     pool: Arc<Pool>,
     http1_hosts: Http1Hosts,
+    /// One for each connection that may be open.
+    places: Arc<Semaphore>,
+    /// Visits that wait for a place.
+    waiting: AtomicUsize,
     budget: BodyBudget,
     sweeper: Once,
 }
@@ -62,7 +68,19 @@ impl WebFetcher {
         let connector = Connector::new(&settings);
         let pool = Arc::new(Pool::new(&settings));
         let (http1_hosts, budget) = (Http1Hosts::default(), BodyBudget::default());
-        Self { settings, clock, names, connector, pool, http1_hosts, budget, sweeper: Once::new() }
+        let places = Arc::new(Semaphore::new(settings.connections_max.max(1)));
+        Self {
+            settings,
+            clock,
+            names,
+            connector,
+            pool,
+            http1_hosts,
+            places,
+            waiting: AtomicUsize::new(0),
+            budget,
+            sweeper: Once::new(),
+        }
     }
 
     async fn visit(
@@ -118,13 +136,32 @@ impl WebFetcher {
         deadline: Instant,
     ) -> Result<Connection, Failure> {
         let road = self.road(profile, deadline).await?;
-        let connection =
-            self.connector.open(url, profile, http, addresses, &road, deadline).await?;
+        let place = self.place(deadline).await?;
+        let target = Target { url, profile, http, addresses };
+        let connection = self.connector.open(&target, &road, place, deadline).await?;
         if let Connection::Http2(visit) = &connection {
             self.pool.share(PoolKey::new(url, profile, http, connection.address()), visit);
             self.start_sweeper();
         }
         Ok(connection)
+    }
+
+    /// A place for one more connection. What nobody uses makes room for what somebody needs; else the
+    /// visit waits for another to end. That there is no room here is never the fault of the site.
+    async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Ok(place);
+        }
+        // Counted before the look into the pool: whoever puts a connection there afterwards sees it.
+        let _waiting = Waiting::count(&self.waiting);
+        while self.places.available_permits() == 0 && self.pool.close_oldest() {}
+        match timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => {
+                let max = self.settings.connections_max;
+                Err(Failure::local(format!("all {max} connections that may be open are in use")))
+            }
+        }
     }
 
     /// The addresses of a URL's host that the guard lets through.
@@ -139,7 +176,9 @@ impl WebFetcher {
         let found = self.look_up(host, deadline).await?;
         let (mut checked, mut refusal) = (Vec::with_capacity(found.len()), None);
         for &address in &*found {
-            match profile.guard.check(host, SocketAddr::new(address, port)) {
+            let address = SocketAddr::new(address, port);
+            let passed = self.settings.own_addresses.check(address);
+            match passed.and_then(|()| profile.guard.check(host, address)) {
                 Ok(address) => checked.push(address),
                 Err(refused) => refusal = Some(refused),
             }
@@ -178,6 +217,9 @@ impl WebFetcher {
         if answer.is_connection_clean {
             self.pool.put(key, connection);
             self.start_sweeper();
+            if self.waiting.load(Ordering::SeqCst) > 0 {
+                self.pool.close_oldest();
+            }
         } else {
             self.forget(&key, &connection);
         }
@@ -195,6 +237,22 @@ impl WebFetcher {
         self.sweeper.call_once(|| {
             tokio::spawn(sweep(Arc::downgrade(&self.pool)));
         });
+    }
+}
+
+/// Counts a visit for as long as it waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn count(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

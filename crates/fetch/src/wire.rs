@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
 
@@ -20,6 +21,8 @@ pub(crate) struct Wire {
     meter: Arc<WireMeter>,
     /// Only where HTTP/2 is spoken.
     frames: Option<FrameCounter>,
+    /// Its place among the connections that may be open, free again when this is dropped.
+    _place: OwnedSemaphorePermit,
 }
 
 enum Stream {
@@ -103,12 +106,16 @@ impl WireMeter {
 }
 
 impl Wire {
-    pub(crate) fn clear(stream: TcpStream) -> Self {
-        Self { stream: Stream::Clear(stream), meter: Arc::default(), frames: None }
+    pub(crate) fn clear(stream: TcpStream, place: OwnedSemaphorePermit) -> Self {
+        Self::new(Stream::Clear(stream), place)
     }
 
-    pub(crate) fn secure(stream: TlsStream<TcpStream>) -> Self {
-        Self { stream: Stream::Secure(Box::new(stream)), meter: Arc::default(), frames: None }
+    pub(crate) fn secure(stream: TlsStream<TcpStream>, place: OwnedSemaphorePermit) -> Self {
+        Self::new(Stream::Secure(Box::new(stream)), place)
+    }
+
+    fn new(stream: Stream, place: OwnedSemaphorePermit) -> Self {
+        Self { stream, meter: Arc::default(), frames: None, _place: place }
     }
 
     /// Counts what comes besides bodies, on a wire that speaks HTTP/2.

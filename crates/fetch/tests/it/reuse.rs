@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use telusur_fetch::{Fetch, FetchOrder, FetchSettings, REQUESTS_PER_VISIT_MAX};
-use telusur_model::{FetchOutcome, FetchRules, PageUrl, Reason};
+use telusur_fetch::{Fetch, FetchOrder, FetchProfile, FetchSettings, REQUESTS_PER_VISIT_MAX};
+use telusur_model::{FetchOutcome, FetchRules, PageUrl, Reason, Retry};
 
 use crate::bench::{Bench, reason};
 use crate::script::{Act, Hold, Meet, Read, ScriptedServer, page, send};
@@ -211,6 +211,58 @@ async fn unused_connections_are_closed_in_time() {
     let bench = Bench::with_settings(settings);
     bench.page(&server.url("/")).await;
     server.connection_ended().await;
+}
+
+/// With few file descriptors, connections that nobody uses make room, and visits wait for each other.
+#[tokio::test]
+async fn no_more_connections_are_open_than_there_may_be() {
+    let settings = FetchSettings { connections_max: 2, ..FetchSettings::default() };
+    let bench = Arc::new(Bench::with_settings(settings));
+    let mut servers = Vec::new();
+    for _ in 0..8 {
+        servers.push(ScriptedServer::start(vec![vec![Read, page("a"), Hold]]).await);
+    }
+    let mut visits = tokio::task::JoinSet::new();
+    for server in &servers {
+        let (bench, url) = (Arc::clone(&bench), server.url("/"));
+        visits.spawn(async move { bench.page(&url).await.body });
+    }
+    assert_eq!(visits.join_all().await, vec!["a"; 8]);
+    // Eight were opened; all but the two that may be kept are closed again.
+    let mut ended = tokio::task::JoinSet::new();
+    for mut server in servers {
+        ended.spawn(async move { server.connection_ended().await });
+    }
+    for _ in 0..6 {
+        ended.join_next().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn no_room_for_a_connection_is_not_the_fault_of_the_site() {
+    let settings = FetchSettings { connections_max: 1, ..FetchSettings::default() };
+    let rules = FetchRules { timeout_ms: 100, ..FetchRules::default() };
+    let bench = Bench::with(settings, rules);
+    let busy = ScriptedServer::start(vec![vec![Read, Meet, Hold]]).await;
+    let other = ScriptedServer::start(vec![vec![Read, page("a")]]).await;
+    let patient = FetchRules { allow_private: vec!["127.0.0.1".to_owned()], ..Default::default() };
+    let patient = Arc::new(FetchProfile::new(&patient, 100, Vec::new()).unwrap());
+    let held =
+        bench.fetcher.fetch(FetchOrder::new(PageUrl::parse(&busy.url("/")).unwrap(), patient));
+    tokio::select! {
+        biased;
+        fetched = held => panic!("{fetched:?}"),
+        fetched = async {
+            busy.meet().await;
+            bench.fetch(&other.url("/")).await
+        } => {
+            let FetchOutcome::Failed { why, retry, .. } = fetched.outcome else {
+                panic!("{fetched:?}");
+            };
+            assert_eq!((why, retry), (Reason::LocalTrouble, Retry::NotCounted));
+            assert_eq!(fetched.requested_at, None);
+        }
+    }
 }
 
 #[tokio::test]
