@@ -52,7 +52,7 @@ const FINISHED_SHOWN_MAX: usize = 100;
 /// What the stages and the users report.
 pub(crate) enum Event {
     Fetched(Box<Arrival>),
-    Requested { host: Host, at: Moment },
+    Requested { host: Host, at: Moment, is_again: bool },
     Addressed { host: Host, address: Option<IpAddr> },
     Written(Written),
     Command(Command),
@@ -250,7 +250,10 @@ impl CrawlTask {
     fn handle(&mut self, event: Event) -> Result<(), EngineError> {
         match event {
             Event::Fetched(arrival) => return self.fetched(*arrival),
-            Event::Requested { host, at } => self.frontier.requested(&host, at),
+            Event::Requested { host, at, is_again: false } => self.frontier.requested(&host, at),
+            Event::Requested { host, at, is_again: true } => {
+                self.frontier.requested_again(&host, at);
+            }
             Event::Addressed { host, address } => {
                 self.frontier.address(&host, address, self.clock.now());
             }

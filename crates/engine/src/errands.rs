@@ -176,9 +176,7 @@ impl CrawlTask {
         stored: Option<StoredRobots>,
     ) -> Result<(), EngineError> {
         let now = self.clock.wall();
-        let is_fresh =
-            |stored: &StoredRobots| now.0.saturating_sub(stored.row.asked_at.0) < RULES_MS_MAX;
-        match stored.filter(is_fresh) {
+        match stored.filter(|stored| is_fresh(stored.row.asked_at, now)) {
             Some(StoredRobots { row, rules }) => self.robots_known(crawl, url, &row, rules),
             None => {
                 self.send_for_robots(crawl, url);
@@ -350,6 +348,12 @@ fn sitemaps_of(
     })
 }
 
+/// Whether rules that were read then still hold. A time to come is no age: the clock was wrong then or
+/// is wrong now, and rules that seem fresh for years would never be read again.
+fn is_fresh(asked_at: Timestamp, now: Timestamp) -> bool {
+    now.0.checked_sub(asked_at.0).is_some_and(|age_ms| age_ms < RULES_MS_MAX)
+}
+
 fn errand(
     crawl: CrawlNo,
     purpose: Purpose,
@@ -380,4 +384,18 @@ fn later(due: Timestamp, reason: Reason, detail: String) -> How {
 
 fn key_of(crawl: CrawlNo, url: &PageUrl) -> Key {
     (crawl, url.host(), Door::of(url))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_read_under_a_clock_in_the_future_are_old() {
+        let now = Timestamp(RULES_MS_MAX * 1000);
+        assert!(is_fresh(now, now));
+        assert!(is_fresh(Timestamp(now.0 - RULES_MS_MAX + 1), now));
+        assert!(!is_fresh(Timestamp(now.0 - RULES_MS_MAX), now));
+        assert!(!is_fresh(Timestamp(now.0 + 1), now));
+    }
 }

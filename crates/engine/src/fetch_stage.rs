@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use telusur_fetch::{Fetch, FetchOrder};
+use telusur_fetch::{Fetch, FetchOrder, REQUESTS_PER_VISIT_MAX};
 use telusur_model::{CrawlNo, PageUrl, Purpose, Validators, Visit};
 use telusur_store::Store;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use crate::context::CrawlContext;
 use crate::crawl_task::{Arrival, Event};
@@ -29,7 +29,7 @@ impl FetchStage {
         let tells_start = context.crawl.politeness.delay_ms > 0;
         tokio::spawn(async move {
             let mut watch = DeathWatch::new(&stage.events);
-            let (on_request, requested) = oneshot::channel();
+            let (on_request, requested) = mpsc::channel(REQUESTS_PER_VISIT_MAX);
             let order = FetchOrder {
                 if_changed: base.map(|base| validators(&*store, base, &visit)).unwrap_or_default(),
                 on_request: tells_start.then_some(on_request),
@@ -52,16 +52,20 @@ impl FetchStage {
         &self,
         visit: &Visit,
         fetch: impl Future<Output = telusur_model::Fetched>,
-        requested: oneshot::Receiver<telusur_model::Moment>,
+        mut requested: mpsc::Receiver<telusur_model::Moment>,
     ) -> telusur_model::Fetched {
         let mut fetch = std::pin::pin!(fetch);
-        tokio::select! {
-            biased;
-            Ok(at) = requested => {
-                let _ = self.events.send(Event::Requested { host: visit.url.host(), at }).await;
-                fetch.await
+        let mut is_again = false;
+        loop {
+            tokio::select! {
+                biased;
+                Some(at) = requested.recv() => {
+                    let host = visit.url.host();
+                    let _ = self.events.send(Event::Requested { host, at, is_again }).await;
+                    is_again = true;
+                }
+                fetched = &mut fetch => return fetched,
             }
-            fetched = &mut fetch => fetched,
         }
     }
 

@@ -1,9 +1,13 @@
 //! From an answer's head to what comes of the visit: a page, a redirect, or neither.
 
+use std::borrow::Cow;
+
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
+use percent_encoding::{AsciiSet, percent_encode};
 use telusur_model::{FetchOutcome, PageUrl, Reason, UrlError};
 
+use crate::decode::words;
 use crate::failure::Failure;
 
 /// Longest value of a header that is kept. Honest ones were seen up to 6 KiB (content policies).
@@ -18,11 +22,11 @@ pub(crate) fn redirect(
     if !matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         return None;
     }
-    let target = location(headers).and_then(|location| join(url, location));
+    let target = location(headers).and_then(|location| join(url, &location));
     Some(target.map(|to| FetchOutcome::Redirected { status: status.as_u16(), to }))
 }
 
-fn location(headers: &HeaderMap) -> Result<&str, Failure> {
+fn location(headers: &HeaderMap) -> Result<Cow<'_, str>, Failure> {
     let mut locations = headers.get_all(LOCATION).iter();
     let Some(location) = locations.next() else {
         return Err(bad_redirect("a redirect without a target"));
@@ -30,14 +34,24 @@ fn location(headers: &HeaderMap) -> Result<&str, Failure> {
     if locations.any(|other| other != location) {
         return Err(bad_redirect("a redirect with several targets"));
     }
-    // Servers do send bare UTF-8 here, and browsers follow it.
-    let text = std::str::from_utf8(location.as_bytes())
-        .map_err(|_| bad_redirect("the redirect's target is not UTF-8"))?;
+    let text = as_url_text(location.as_bytes());
     if text.is_empty() || text.starts_with('#') {
         return Err(bad_redirect(format!("the redirect's target is {text:?}")));
     }
     Ok(text)
 }
+
+/// Servers do send bare UTF-8 in `Location`, and bytes of older encodings. Browsers follow both: the
+/// latter are escaped one by one, so that the server gets its own bytes back.
+fn as_url_text(location: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(location) {
+        Ok(text) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(percent_encode(location, &NOTHING_IN_ASCII).to_string()),
+    }
+}
+
+/// Bytes beyond ASCII are always escaped.
+const NOTHING_IN_ASCII: AsciiSet = AsciiSet::EMPTY;
 
 fn join(url: &PageUrl, location: &str) -> Result<PageUrl, Failure> {
     url.join(location).map_err(|error| match error {
@@ -88,6 +102,33 @@ pub(crate) fn has_ambiguous_framing(headers: &HeaderMap) -> bool {
     lengths > 1 || lengths > 0 && has_transfer_coding
 }
 
+/// What tells where a body of HTTP/1.1 ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyEnd {
+    /// Its length or its chunks, as hyper reads them.
+    Framed,
+    /// A length that hyper does not see, because of a `Transfer-Encoding` that means nothing.
+    Length(u64),
+    /// The end of the connection.
+    Close,
+}
+
+impl BodyEnd {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        let mut transfer_codings = words(headers, &TRANSFER_ENCODING).peekable();
+        let has_transfer_coding = transfer_codings.peek().is_some();
+        if transfer_codings.any(|word| word != "identity") {
+            return Self::Framed;
+        }
+        let length = headers.get(CONTENT_LENGTH);
+        match length.and_then(|length| length.to_str().ok()?.trim().parse().ok()) {
+            Some(length) if has_transfer_coding => Self::Length(length),
+            None if length.is_none() || has_transfer_coding => Self::Close,
+            Some(_) | None => Self::Framed,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::HeaderValue;
@@ -116,6 +157,8 @@ mod tests {
         check(&[b"https://a.org/x/y"], Ok("https://a.org/x/y"));
         check(&["/é".as_bytes()], Ok("http://a.org/%C3%A9"));
         check(&[b"/z", b"/z"], Ok("http://a.org/z"));
+        // Latin-1 and other bytes that are no UTF-8 go back to the server as they came.
+        check(&[b"/caf\xe9 x?q=\xfc%20"], Ok("http://a.org/caf%E9%20x?q=%FC%20"));
     }
 
     #[test]
@@ -126,8 +169,8 @@ mod tests {
         check(&[b""], BAD);
         check(&[b"#x"], BAD);
         check(&[b"/y", b"/z"], BAD);
-        check(&[b"/\xff"], BAD);
         check(&[b"http://"], BAD);
+        check(&[b"http://caf\xe9.test/"], BAD);
         check(&[b"mailto:a@b.org"], BAD);
     }
 

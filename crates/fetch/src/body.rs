@@ -8,6 +8,7 @@ use hyper::body::{Body, Incoming};
 use telusur_model::Reason;
 use tokio::time::{Instant, Sleep};
 
+use crate::answer::BodyEnd;
 use crate::budget::Lease;
 use crate::connection::{Connection, NextFrame};
 use crate::decode::{Decoder, Room};
@@ -25,12 +26,12 @@ pub(crate) struct ReadBody {
 /// Compressed bytes that are decoded between two looks at how much they have become.
 const LOOK_BYTES: usize = 4 * 1024;
 
-/// Reads a body through its decoder, at most `bytes_max` bytes of it on the wire.
+/// Reads a body through its decoder; on the wire, too, no more than the decoder may make of it.
 pub(crate) async fn read_body(
     connection: &mut Connection,
     mut body: Incoming,
     mut decoder: Decoder,
-    bytes_max: u64,
+    end: BodyEnd,
     mut lease: Lease,
     pace: Pace,
     alarm: Pin<&mut Sleep>,
@@ -38,9 +39,20 @@ pub(crate) async fn read_body(
     if let Some(announced) = body.size_hint().exact() {
         decoder.expect_bytes(announced);
     }
+    let bytes_max = decoder.bytes_max();
+    let announced = match end {
+        BodyEnd::Length(length) => Some(length),
+        BodyEnd::Framed | BodyEnd::Close => None,
+    };
     let mut pieces = Pieces::new(connection, &mut body, pace, alarm);
     let mut wire_bytes: u64 = 0;
-    while let Some(piece) = pieces.next().await? {
+    // A length that hyper does not see has to be seen here, else we would wait for more.
+    while announced.is_none_or(|length| wire_bytes < length)
+        && let Some(mut piece) = pieces.next().await?
+    {
+        if let Some(length) = announced {
+            piece.truncate(usize::try_from(length - wire_bytes).unwrap_or(usize::MAX));
+        }
         let room = usize::try_from(bytes_max - wire_bytes).unwrap_or(usize::MAX);
         let taken = &piece[..piece.len().min(room)];
         wire_bytes += u64::try_from(taken.len()).unwrap_or(u64::MAX);
@@ -55,9 +67,17 @@ pub(crate) async fn read_body(
             }
         }
         if is_full || taken.len() < piece.len() {
-            let bytes = lease.bind(decoder.cut());
+            let bytes = lease.bind(decoder.cut()?);
             return Ok(ReadBody { bytes, truncated: true, wire_bytes });
         }
+    }
+    if announced.is_some_and(|length| wire_bytes < length) {
+        return Err(Failure::later(Reason::Truncated, "the body is shorter than announced"));
+    }
+    if end == BodyEnd::Close && connection.is_cut_off() {
+        // Whoever can cut the connection could make any beginning of a page pass for the page.
+        let detail = "the connection ended without TLS's farewell, which alone ends this body";
+        return Err(Failure::later(Reason::Truncated, detail));
     }
     Ok(ReadBody { bytes: lease.bind(decoder.finish()?), truncated: false, wire_bytes })
 }

@@ -4,6 +4,7 @@
 use hyper::client::conn::http1;
 use telusur_model::{HttpVersion, PageUrl, Reason};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::client::TlsStream;
 
@@ -21,6 +22,15 @@ pub(crate) struct Connector {
     tls: Tls,
     http1: http1::Builder,
     settings: FetchSettings,
+}
+
+/// What is to be reached.
+pub(crate) struct Target<'a> {
+    pub(crate) url: &'a PageUrl,
+    pub(crate) profile: &'a FetchProfile,
+    /// The versions of HTTP that will do.
+    pub(crate) http: HttpVersion,
+    pub(crate) addresses: &'a [CheckedAddress],
 }
 
 /// How a target is reached.
@@ -45,26 +55,27 @@ impl Connector {
         Self { tls: Tls::new(settings), http1, settings: settings.clone() }
     }
 
-    /// Opens a connection to the first of a host's addresses that takes one.
+    /// Opens a connection, in one of the allowed versions of HTTP, to the first of a host's addresses
+    /// that takes one.
     pub(crate) async fn open(
         &self,
-        url: &PageUrl,
-        profile: &FetchProfile,
-        addresses: &[CheckedAddress],
+        target: &Target<'_>,
         road: &Road<'_>,
+        place: OwnedSemaphorePermit,
         deadline: Instant,
     ) -> Result<Connection, Failure> {
+        let &Target { url, profile, http, addresses } = target;
         let (stream, address) = self.connect(url, addresses, road, deadline).await?;
         if !url.is_secure() {
-            return self.http1(Wire::clear(stream), address).await;
+            return self.http1(Wire::clear(stream, place), address).await;
         }
-        let stream = self.secure(stream, url, profile, deadline).await?;
-        match (stream.get_ref().1.alpn_protocol(), profile.http) {
-            (Some(b"h2"), _) => self.http2(Wire::secure(stream), address, deadline).await,
+        let stream = self.secure(stream, url, profile, http, deadline).await?;
+        match (stream.get_ref().1.alpn_protocol(), http) {
+            (Some(b"h2"), _) => self.http2(Wire::secure(stream, place), address, deadline).await,
             (_, HttpVersion::Two) => {
                 Err(Failure::never(Reason::ProtocolError, "the server does not speak HTTP/2"))
             }
-            _ => self.http1(Wire::secure(stream), address).await,
+            _ => self.http1(Wire::secure(stream, place), address).await,
         }
     }
 
@@ -124,9 +135,10 @@ impl Connector {
         stream: TcpStream,
         url: &PageUrl,
         profile: &FetchProfile,
+        http: HttpVersion,
         deadline: Instant,
     ) -> Result<TlsStream<TcpStream>, Failure> {
-        let tls = self.tls.connector(profile.is_verified(url), profile.http)?;
+        let tls = self.tls.connector(profile.is_verified(url), http)?;
         let name = server_name(url)?;
         let deadline = deadline.min(Instant::now() + self.settings.tls_time_max);
         match timeout_at(deadline, tls.connect(name, stream)).await {

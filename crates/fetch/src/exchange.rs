@@ -1,7 +1,7 @@
 //! [`Exchange`]: one request and its answer, on one connection.
 
 use std::net::IpAddr;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 
 use bytes::Bytes;
 use http::header::{
@@ -11,10 +11,10 @@ use http::{Request, Response, StatusCode, Uri};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use telusur_model::{Clock, FetchOutcome, Moment, PageUrl, RawPage, Reason};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::answer::{has_ambiguous_framing, kept_headers, redirect};
+use crate::answer::{BodyEnd, has_ambiguous_framing, kept_headers, redirect};
 use crate::body::{Pace, read_body, skip_body};
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
@@ -22,6 +22,7 @@ use crate::connection::Connection;
 use crate::decode::{self, Decoder};
 use crate::failure::Failure;
 use crate::profile::FetchProfile;
+use crate::resend::{Resend, SentOn};
 use crate::settings::FetchSettings;
 
 /// What we like best; a server that has something else sends that.
@@ -40,7 +41,7 @@ pub(crate) struct Exchange<'a> {
 
 /// What is to be told about a visit however it ends.
 pub(crate) struct Sending {
-    pub(crate) on_request: Option<oneshot::Sender<Moment>>,
+    pub(crate) on_request: Option<mpsc::Sender<Moment>>,
     pub(crate) requested_at: Option<Moment>,
     pub(crate) address: Option<IpAddr>,
 }
@@ -51,20 +52,55 @@ pub(crate) struct Answer {
     pub(crate) is_connection_clean: bool,
 }
 
+/// How an exchange ended.
+pub(crate) enum Exchanged {
+    Answered(Answer),
+    Failed(Failure),
+    /// Nothing came that counts as an answer, and the request goes out again.
+    Again(Resend),
+}
+
 impl Exchange<'_> {
+    /// Sends the request on a connection to this host and reads the answer.
     pub(crate) async fn run(
         &self,
         connection: &mut Connection,
+        sent_on: SentOn,
         sending: &mut Sending,
-    ) -> Result<Answer, Failure> {
+    ) -> Exchanged {
+        let mut alarm = pin!(sleep_until(self.deadline));
+        let head = self.ask(connection, alarm.as_mut(), sending).await;
+        if let Some(resend) = Resend::after_head(head.as_ref(), sent_on) {
+            return Exchanged::Again(resend);
+        }
+        let answer = match head {
+            Ok(response) => self.answer(connection, response, alarm).await,
+            Err(failure) => Err(failure),
+        };
+        match answer {
+            Ok(answer) => Exchanged::Answered(answer),
+            Err(failure) => match Resend::after_body(&failure, sent_on) {
+                Some(resend) => Exchanged::Again(resend),
+                None => Exchanged::Failed(failure),
+            },
+        }
+    }
+
+    /// Sends the request and waits for the head of its answer.
+    async fn ask(
+        &self,
+        connection: &mut Connection,
+        mut alarm: Pin<&mut Sleep>,
+        sending: &mut Sending,
+    ) -> Result<Response<Incoming>, Failure> {
         let request = self.request(connection)?;
         let head_deadline = Instant::now() + self.settings.first_byte_time_max;
-        let mut alarm = pin!(sleep_until(self.deadline.min(head_deadline)));
+        alarm.as_mut().reset(self.deadline.min(head_deadline));
         self.note_sending(connection, sending);
         let head_bytes_max = u64::try_from(self.settings.head_bytes_max).unwrap_or(u64::MAX);
-        let response = connection.ask(request, head_bytes_max, alarm.as_mut()).await;
+        let response = connection.ask(request, head_bytes_max, alarm).await;
         self.correct_sending(connection, sending);
-        self.answer(connection, response?, alarm).await
+        response
     }
 
     fn request(&self, connection: &Connection) -> Result<Request<Empty<Bytes>>, Failure> {
@@ -106,9 +142,9 @@ impl Exchange<'_> {
         let now = self.clock.now();
         sending.requested_at = Some(now);
         sending.address = Some(connection.address().ip());
-        if let Some(on_request) = sending.on_request.take() {
+        if let Some(on_request) = &sending.on_request {
             // Whoever asked to be told may have lost interest.
-            let _ = on_request.send(now);
+            let _ = on_request.try_send(now);
         }
     }
 
@@ -125,7 +161,7 @@ impl Exchange<'_> {
         &self,
         connection: &mut Connection,
         response: Response<Incoming>,
-        alarm: std::pin::Pin<&mut Sleep>,
+        alarm: Pin<&mut Sleep>,
     ) -> Result<Answer, Failure> {
         let pace = Pace::new(self.settings, self.deadline, Instant::now());
         let (head, body) = response.into_parts();
@@ -154,6 +190,12 @@ impl Exchange<'_> {
                 let detail = "the proxy refused: it asks for a user name and password (407)";
                 return Err(Failure::never(Reason::ProxyError, detail));
             }
+            // No request of ours has a range: the profile takes no such header.
+            StatusCode::PARTIAL_CONTENT => {
+                let detail =
+                    "broken server: a part (206) in answer to a request for the whole page";
+                return Err(Failure::never(Reason::ProtocolError, detail));
+            }
             StatusCode::SWITCHING_PROTOCOLS => {
                 let detail = "the server switched protocols without being asked";
                 return Err(Failure::never(Reason::ProtocolError, detail));
@@ -162,10 +204,9 @@ impl Exchange<'_> {
         }
         let headers = kept_headers(&head.headers)?;
         let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
-        let bytes_max = self.profile.body_bytes_max;
-        let body =
-            read_body(connection, body, decoder, bytes_max, self.budget.lease(), pace, alarm)
-                .await?;
+        let end = if connection.is_http2() { BodyEnd::Framed } else { BodyEnd::of(&head.headers) };
+        let lease = self.budget.lease();
+        let body = read_body(connection, body, decoder, end, lease, pace, alarm).await?;
         // A body that is cut ends its stream, which in HTTP/1.1 is the connection.
         let is_whole = !body.truncated || connection.is_http2();
         let is_connection_clean = is_whole && is_framing_clear;

@@ -14,23 +14,33 @@ pub(crate) struct Failure {
     pub(crate) why: Reason,
     pub(crate) detail: String,
     pub(crate) retry: Retry,
+    /// The request cannot be answered in HTTP/2, but may be in HTTP/1.1.
+    pub(crate) wants_http1: bool,
 }
 
 impl Failure {
     /// It would fail again.
     pub(crate) fn never(why: Reason, detail: impl Into<String>) -> Self {
-        Self { why, detail: printable(&detail.into()), retry: Retry::Never }
+        Self::new(why, detail.into(), Retry::Never)
     }
 
     /// It may work later.
     pub(crate) fn later(why: Reason, detail: impl Into<String>) -> Self {
-        Self { why, detail: printable(&detail.into()), retry: Retry::Later }
+        Self::new(why, detail.into(), Retry::Later)
+    }
+
+    /// What the server sent is no HTTP that can be read.
+    fn broken(detail: &str) -> Self {
+        Self::never(Reason::ProtocolError, format!("broken server: {detail}"))
     }
 
     /// This machine ran out of something; the site did nothing wrong.
     pub(crate) fn local(detail: impl Into<String>) -> Self {
-        let detail = printable(&detail.into());
-        Self { why: Reason::LocalTrouble, detail, retry: Retry::NotCounted }
+        Self::new(Reason::LocalTrouble, detail.into(), Retry::NotCounted)
+    }
+
+    fn new(why: Reason, detail: String, retry: Retry) -> Self {
+        Self { why, detail: printable(&detail), retry, wants_http1: false }
     }
 
     /// A connection that could not be opened.
@@ -75,7 +85,7 @@ impl Failure {
             return Self::never(Reason::HeaderTooLarge, "the answer's head is too large");
         }
         if error.is_parse() {
-            return Self::never(Reason::ProtocolError, chain(error));
+            return Self::broken(&chain(error));
         }
         if let Some(error) = io_cause(error) {
             return Self::reading(error, received);
@@ -89,7 +99,7 @@ impl Failure {
         if error.is_incomplete_message() {
             return Self::later(Reason::Truncated, "the connection was closed within the head");
         }
-        Self::never(Reason::ProtocolError, chain(error))
+        Self::broken(&chain(error))
     }
 
     /// A body that broke off.
@@ -109,12 +119,18 @@ impl Failure {
             return Self::reading(error, received);
         }
         let detail = error.to_string();
+        let wants_http1 =
+            error.reason() == Some(h2::Reason::HTTP_1_1_REQUIRED) || is_too_finely_cut(error);
+        Self { wants_http1, ..Self::http2_end(error, detail, received) }
+    }
+
+    fn http2_end(error: &h2::Error, detail: String, received: u64) -> Self {
         match error.reason() {
             Some(h2::Reason::HTTP_1_1_REQUIRED) => {
                 Self::never(Reason::ProtocolError, "the server wants HTTP/1.1 here (--http 1)")
             }
             // What h2 itself finds wrong is the server's bad HTTP/2.
-            _ if error.is_library() => Self::never(Reason::ProtocolError, detail),
+            _ if error.is_library() => Self::broken(&detail),
             Some(h2::Reason::NO_ERROR) if received == 0 => Self::later(Reason::EmptyReply, detail),
             Some(h2::Reason::NO_ERROR) => Self::later(Reason::Truncated, detail),
             _ => Self::later(Reason::ConnectionReset, detail),
@@ -128,7 +144,7 @@ impl Failure {
         }
         match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
-                Self::never(Reason::ProtocolError, error.to_string())
+                Self::broken(&error.to_string())
             }
             // h2 says "broken pipe" when the connection ends under a stream.
             io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe if received == 0 => {
@@ -144,7 +160,7 @@ impl Failure {
 }
 
 impl From<Failure> for FetchOutcome {
-    fn from(Failure { why, detail, retry }: Failure) -> Self {
+    fn from(Failure { why, detail, retry, wants_http1: _ }: Failure) -> Self {
         match why {
             Reason::BlockedAddress | Reason::BlockedPort => Self::Refused { why, detail },
             _ => Self::Failed { why, detail, retry },
@@ -175,6 +191,13 @@ fn io_cause(error: &hyper::Error) -> Option<&io::Error> {
 
 fn http2_cause(error: &hyper::Error) -> Option<&h2::Error> {
     error.source()?.downcast_ref::<h2::Error>()
+}
+
+/// Whether h2 gave up on a body that comes in very many very small frames. That bound is ours; the
+/// server did nothing that HTTP/2 forbids.
+fn is_too_finely_cut(error: &h2::Error) -> bool {
+    // The library has no better name for it than the text of its farewell.
+    error.is_library() && error.to_string().contains("too_many_data_frames")
 }
 
 fn io_word(error: &io::Error) -> &'static str {

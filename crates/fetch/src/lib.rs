@@ -4,7 +4,7 @@
 //! up, every address is judged by the [`AddressGuard`], and only an address that passed is dialled.
 //! Connections are pooled; the answer is read and decoded within limits on time and size. Whatever
 //! goes wrong becomes an outcome with a reason word. This crate never follows a redirect by itself
-//! and retries nothing, but for a request on a kept connection that turns out to be closed.
+//! and retries nothing, but for a request that met a dead connection (`resend`).
 
 mod order;
 mod profile;
@@ -17,10 +17,14 @@ mod names;
 
 mod connection;
 mod connector;
+mod descriptors;
 mod dial;
+mod frames;
 mod pool;
 mod proxy;
+mod resend;
 mod tls;
+mod versions;
 mod wire;
 
 mod answer;
@@ -38,10 +42,12 @@ mod retry_after;
 pub mod robots;
 pub mod sitemap;
 
-pub use crate::guard::{AddressGuard, GuardError};
+pub use crate::descriptors::{connections_share, raise_open_files_limit};
+pub use crate::guard::{AddressGuard, GuardError, OwnAddresses};
 pub use crate::names::{NameAnswer, NameFailure, NameLookup};
 pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};
+pub use crate::resend::REQUESTS_PER_VISIT_MAX;
 pub use crate::retry_after::retry_after_ms;
 pub use crate::settings::FetchSettings;
 pub use crate::web_fetcher::{FetcherError, WebFetcher};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use telusur_model::{Fetched, Moment, PageUrl, Reason, Validators};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use crate::FetchProfile;
 
@@ -31,8 +31,9 @@ pub struct FetchOrder {
     /// What the server said about the version that we have. Given them, an unchanged page comes as
     /// [`NotModified`](telusur_model::FetchOutcome::NotModified).
     pub if_changed: Validators,
-    /// Told when the request itself is sent, for whoever counts the delay from there.
-    pub on_request: Option<oneshot::Sender<Moment>>,
+    /// Told whenever the request itself is sent, for whoever counts the delay from there. A channel
+    /// with room for [`REQUESTS_PER_VISIT_MAX`](crate::REQUESTS_PER_VISIT_MAX) loses nothing.
+    pub on_request: Option<mpsc::Sender<Moment>>,
 }
 
 impl FetchOrder {

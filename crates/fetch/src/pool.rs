@@ -28,13 +28,19 @@ pub(crate) struct PoolKey {
 }
 
 impl PoolKey {
-    pub(crate) fn new(url: &PageUrl, profile: &FetchProfile, address: CheckedAddress) -> Self {
+    /// The key of connections in this version of HTTP.
+    pub(crate) fn new(
+        url: &PageUrl,
+        profile: &FetchProfile,
+        http: HttpVersion,
+        address: CheckedAddress,
+    ) -> Self {
         Self {
             is_secure: url.is_secure(),
             host: url.host(),
             address,
             is_verified: profile.is_verified(url),
-            http: profile.http,
+            http,
             proxy: profile.proxy.clone(),
         }
     }
@@ -107,6 +113,13 @@ impl Pool {
             shelves.take_first(key, |kept| matches!(kept, Kept::Http2(shared) if is_meant(shared)))
         });
         drop(forgotten);
+    }
+
+    /// Closes the connection that has been kept longest; `false` if none is. One that visits share is
+    /// closed by the last of them.
+    pub(crate) fn close_oldest(&self) -> bool {
+        let oldest = self.with_shelves(|shelves| shelves.take_oldest());
+        oldest.is_some()
     }
 
     fn shelve(&self, key: PoolKey, kept: Kept) {

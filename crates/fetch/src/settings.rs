@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
 
+use crate::descriptors::connections_share;
+use crate::guard::OwnAddresses;
+
 /// Every bound on one visit that is not the crawl's own, and on the connections kept between visits.
 #[derive(Clone, Debug)]
 pub struct FetchSettings {
@@ -27,7 +30,10 @@ pub struct FetchSettings {
     pub headers_max: usize,
     /// Most addresses of one host that are tried.
     pub addresses_max: usize,
-    /// Connections kept open for later, over all hosts. Each holds a file descriptor.
+    /// Connections open at a time, over all hosts. Each holds a file descriptor; a visit that finds no
+    /// room waits, or closes one that is kept for later.
+    pub connections_max: usize,
+    /// Connections kept open for later, over all hosts.
     pub idle_connections_max: usize,
     /// Connections kept open for later at one host and address.
     pub idle_connections_per_host_max: usize,
@@ -35,9 +41,18 @@ pub struct FetchSettings {
     pub idle_connection_time_max: Duration,
     /// Names whose addresses are remembered.
     pub names_max: usize,
+    /// Where this process itself listens: never asked, whatever a crawl may.
+    pub own_addresses: OwnAddresses,
     /// Certificates that are trusted besides those of the system, for sites with an authority of
     /// their own.
     pub extra_roots: Vec<CertificateDer<'static>>,
+}
+
+impl FetchSettings {
+    /// The usual limits, with as many connections as this process has file descriptors for.
+    pub fn of_this_process() -> Self {
+        Self { connections_max: connections_share(), ..Self::default() }
+    }
 }
 
 impl Default for FetchSettings {
@@ -55,10 +70,13 @@ impl Default for FetchSettings {
             // Honest sites were seen with 150; hyper's own default is 100.
             headers_max: 256,
             addresses_max: 3,
+            // What the most common limit of open files (1,024) leaves for them.
+            connections_max: 248,
             idle_connections_max: 512,
             idle_connections_per_host_max: 8,
             idle_connection_time_max: Duration::from_secs(30),
             names_max: 65_536,
+            own_addresses: OwnAddresses::default(),
             extra_roots: Vec::new(),
         }
     }

@@ -2,25 +2,29 @@
 //! other, and whoever follows it comes through the guard again.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, Weak};
 
 use async_trait::async_trait;
-use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, Reason, Retry};
+use telusur_model::{Clock, FetchOutcome, Fetched, HttpVersion, PageUrl, Reason, Retry};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
-use crate::connector::{Connector, Road};
-use crate::exchange::{Answer, Exchange, Sending};
+use crate::connector::{Connector, Road, Target};
+use crate::exchange::{Answer, Exchange, Exchanged, Sending};
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
 use crate::names::{NameLookup, Names, SystemLookup};
 use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 use crate::pool::{Pool, PoolKey};
 use crate::profile::FetchProfile;
+use crate::resend::{Resend, SentOn};
 use crate::retry_after::retry_after_ms;
 use crate::settings::FetchSettings;
+use crate::versions::Http1Hosts;
 
 /// Asks real servers for pages.
 pub struct WebFetcher {
@@ -29,6 +33,11 @@ pub struct WebFetcher {
     names: Names,
     connector: Connector,
     pool: Arc<Pool>,
+    http1_hosts: Http1Hosts,
+    /// One for each connection that may be open.
+    places: Arc<Semaphore>,
+    /// Visits that wait for a place.
+    waiting: AtomicUsize,
     budget: BodyBudget,
     sweeper: Once,
 }
@@ -58,8 +67,20 @@ impl WebFetcher {
             Names::new(lookup, Arc::clone(&clock), settings.dns_time_max, settings.names_max);
         let connector = Connector::new(&settings);
         let pool = Arc::new(Pool::new(&settings));
-        let budget = BodyBudget::default();
-        Self { settings, clock, names, connector, pool, budget, sweeper: Once::new() }
+        let (http1_hosts, budget) = (Http1Hosts::default(), BodyBudget::default());
+        let places = Arc::new(Semaphore::new(settings.connections_max.max(1)));
+        Self {
+            settings,
+            clock,
+            names,
+            connector,
+            pool,
+            http1_hosts,
+            places,
+            waiting: AtomicUsize::new(0),
+            budget,
+            sweeper: Once::new(),
+        }
     }
 
     async fn visit(
@@ -74,26 +95,73 @@ impl WebFetcher {
         let (settings, clock) = (&self.settings, &*self.clock);
         let budget = &self.budget;
         let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
-        let key = |address| PoolKey::new(url, profile, address);
-        if let Some(mut connection) = addresses.iter().find_map(|&at| self.pool.take(&key(at))) {
-            // The server may have seen a request that failed. Where somebody counts the time between
-            // requests, the next one is theirs to send.
-            let may_repeat = sending.on_request.is_none();
-            let answer = exchange.run(&mut connection, sending).await;
-            let is_stale = answer.as_ref().is_err_and(|failure| is_stale(failure, &connection));
-            if !is_stale || !may_repeat {
-                return self.finish(key(connection.address()), connection, answer);
+        let mut http = self.http1_hosts.version_for(url, profile.http);
+        let mut may_reuse = true;
+        // Ends: a fresh connection brings no second one, and HTTP/1.1 no other version.
+        loop {
+            let key = |address| PoolKey::new(url, profile, http, address);
+            let kept = || addresses.iter().find_map(|&address| self.pool.take(&key(address)));
+            let (mut connection, is_reused) = match may_reuse.then(kept).flatten() {
+                Some(connection) => (connection, true),
+                None => (self.open(url, profile, http, &addresses, deadline).await?, false),
+            };
+            let sent_on = SentOn { is_reused, is_http2: connection.is_http2(), http };
+            let exchanged = exchange.run(&mut connection, sent_on, sending).await;
+            let key = key(connection.address());
+            match exchanged {
+                Exchanged::Answered(answer) => return Ok(self.finish(key, connection, answer)),
+                Exchanged::Failed(failure) => {
+                    self.forget(&key, &connection);
+                    return Err(failure);
+                }
+                Exchanged::Again(resend) => {
+                    self.forget(&key, &connection);
+                    may_reuse = false;
+                    if resend == Resend::OverHttp1 {
+                        self.http1_hosts.add(url);
+                        http = HttpVersion::One;
+                    }
+                }
             }
-            self.forget(&key(connection.address()), &connection);
         }
+    }
+
+    /// A connection of this visit's own; other visits may share it if it speaks HTTP/2.
+    async fn open(
+        &self,
+        url: &PageUrl,
+        profile: &FetchProfile,
+        http: HttpVersion,
+        addresses: &[CheckedAddress],
+        deadline: Instant,
+    ) -> Result<Connection, Failure> {
         let road = self.road(profile, deadline).await?;
-        let mut connection = self.connector.open(url, profile, &addresses, &road, deadline).await?;
+        let place = self.place(deadline).await?;
+        let target = Target { url, profile, http, addresses };
+        let connection = self.connector.open(&target, &road, place, deadline).await?;
         if let Connection::Http2(visit) = &connection {
-            self.pool.share(key(connection.address()), visit);
+            self.pool.share(PoolKey::new(url, profile, http, connection.address()), visit);
             self.start_sweeper();
         }
-        let answer = exchange.run(&mut connection, sending).await;
-        self.finish(key(connection.address()), connection, answer)
+        Ok(connection)
+    }
+
+    /// A place for one more connection. What nobody uses makes room for what somebody needs; else the
+    /// visit waits for another to end. That there is no room here is never the fault of the site.
+    async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Failure> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Ok(place);
+        }
+        // Counted before the look into the pool: whoever puts a connection there afterwards sees it.
+        let _waiting = Waiting::count(&self.waiting);
+        while self.places.available_permits() == 0 && self.pool.close_oldest() {}
+        match timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => {
+                let max = self.settings.connections_max;
+                Err(Failure::local(format!("all {max} connections that may be open are in use")))
+            }
+        }
     }
 
     /// The addresses of a URL's host that the guard lets through.
@@ -108,7 +176,9 @@ impl WebFetcher {
         let found = self.look_up(host, deadline).await?;
         let (mut checked, mut refusal) = (Vec::with_capacity(found.len()), None);
         for &address in &*found {
-            match profile.guard.check(host, SocketAddr::new(address, port)) {
+            let address = SocketAddr::new(address, port);
+            let passed = self.settings.own_addresses.check(address);
+            match passed.and_then(|()| profile.guard.check(host, address)) {
                 Ok(address) => checked.push(address),
                 Err(refused) => refusal = Some(refused),
             }
@@ -143,19 +213,17 @@ impl WebFetcher {
             .map_err(|_| Failure::later(Reason::DnsError, format!("timeout: look up {host}")))?
     }
 
-    fn finish(
-        &self,
-        key: PoolKey,
-        connection: Connection,
-        answer: Result<Answer, Failure>,
-    ) -> Result<FetchOutcome, Failure> {
-        if answer.as_ref().is_ok_and(|answer| answer.is_connection_clean) {
+    fn finish(&self, key: PoolKey, connection: Connection, answer: Answer) -> FetchOutcome {
+        if answer.is_connection_clean {
             self.pool.put(key, connection);
             self.start_sweeper();
+            if self.waiting.load(Ordering::SeqCst) > 0 {
+                self.pool.close_oldest();
+            }
         } else {
             self.forget(&key, &connection);
         }
-        answer.map(|answer| answer.outcome)
+        answer.outcome
     }
 
     /// A connection that failed one visit is not for others either.
@@ -172,11 +240,20 @@ impl WebFetcher {
     }
 }
 
-/// Whether a kept connection turned out to be closed by the server. That is the server's right, not
-/// a failure of the site: the request goes out again, once, on a connection of its own.
-fn is_stale(failure: &Failure, connection: &Connection) -> bool {
-    connection.received() == 0
-        && matches!(failure.why, Reason::EmptyReply | Reason::ConnectionReset)
+/// Counts a visit for as long as it waits.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn count(waiting: &'a AtomicUsize) -> Self {
+        waiting.fetch_add(1, Ordering::SeqCst);
+        Self(waiting)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// Closes unused connections in time, for as long as the pool lives.
@@ -212,7 +289,7 @@ impl Fetch for WebFetcher {
         let deadline = Instant::now() + profile.timeout;
         match self.addresses(url, profile, deadline).await {
             Ok(addresses) => Ok(addresses.into_iter().map(CheckedAddress::ip).collect()),
-            Err(Failure { why, detail, retry }) => {
+            Err(Failure { why, detail, retry, wants_http1: _ }) => {
                 Err(ResolveFailure { why, detail, may_pass: retry != Retry::Never })
             }
         }

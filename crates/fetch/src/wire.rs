@@ -9,13 +9,20 @@ use std::task::{Context, Poll};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_rustls::client::TlsStream;
+
+use crate::frames::FrameCounter;
 
 /// A connection's stream of bytes, after decryption.
 pub(crate) struct Wire {
     stream: Stream,
     meter: Arc<WireMeter>,
+    /// Only where HTTP/2 is spoken.
+    frames: Option<FrameCounter>,
+    /// Its place among the connections that may be open, free again when this is dropped.
+    _place: OwnedSemaphorePermit,
 }
 
 enum Stream {
@@ -29,6 +36,11 @@ pub(crate) struct WireMeter {
     is_idle: AtomicBool,
     /// Where the stream ends for us, whatever the server still sends.
     received_max: AtomicU64,
+    /// Bytes of HTTP/2 that are no body, and where the stream ends for us because of them.
+    overhead: AtomicU64,
+    overhead_max: AtomicU64,
+    /// Whether a TLS stream ended without its farewell, so that anybody may have cut it.
+    is_cut_off: AtomicBool,
     /// When bytes were last handed to the system. Held to read or write it.
     written_at: Mutex<Option<Instant>>,
 }
@@ -39,6 +51,9 @@ impl Default for WireMeter {
             received: AtomicU64::new(0),
             is_idle: AtomicBool::new(false),
             received_max: AtomicU64::new(u64::MAX),
+            overhead: AtomicU64::new(0),
+            overhead_max: AtomicU64::new(u64::MAX),
+            is_cut_off: AtomicBool::new(false),
             written_at: Mutex::new(None),
         }
     }
@@ -60,6 +75,22 @@ impl WireMeter {
         self.received_max.store(self.received().saturating_add(bytes_max), Ordering::Relaxed);
     }
 
+    /// Says how many bytes that are no body may still come. More than that ends the wire.
+    pub(crate) fn expect_overhead(&self, bytes_max: u64) {
+        let so_far = self.overhead.load(Ordering::Relaxed);
+        self.overhead_max.store(so_far.saturating_add(bytes_max), Ordering::Relaxed);
+    }
+
+    /// Whether the wire was ended because of what came besides bodies.
+    pub(crate) fn is_flooded(&self) -> bool {
+        self.overhead.load(Ordering::Relaxed) > self.overhead_max.load(Ordering::Relaxed)
+    }
+
+    /// Whether a TLS stream ended without its farewell.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.is_cut_off.load(Ordering::Relaxed)
+    }
+
     /// When bytes were last handed to the system.
     pub(crate) fn written_at(&self) -> Option<Instant> {
         *self.written_at.lock().unwrap_or_else(PoisonError::into_inner)
@@ -70,17 +101,26 @@ impl WireMeter {
     }
 
     fn is_used_up(&self) -> bool {
-        self.received() >= self.received_max.load(Ordering::Relaxed)
+        self.received() >= self.received_max.load(Ordering::Relaxed) || self.is_flooded()
     }
 }
 
 impl Wire {
-    pub(crate) fn clear(stream: TcpStream) -> Self {
-        Self { stream: Stream::Clear(stream), meter: Arc::default() }
+    pub(crate) fn clear(stream: TcpStream, place: OwnedSemaphorePermit) -> Self {
+        Self::new(Stream::Clear(stream), place)
     }
 
-    pub(crate) fn secure(stream: TlsStream<TcpStream>) -> Self {
-        Self { stream: Stream::Secure(Box::new(stream)), meter: Arc::default() }
+    pub(crate) fn secure(stream: TlsStream<TcpStream>, place: OwnedSemaphorePermit) -> Self {
+        Self::new(Stream::Secure(Box::new(stream)), place)
+    }
+
+    fn new(stream: Stream, place: OwnedSemaphorePermit) -> Self {
+        Self { stream, meter: Arc::default(), frames: None, _place: place }
+    }
+
+    /// Counts what comes besides bodies, on a wire that speaks HTTP/2.
+    pub(crate) fn with_frames(self) -> Self {
+        Self { frames: Some(FrameCounter::default()), ..self }
     }
 
     pub(crate) fn meter(&self) -> Arc<WireMeter> {
@@ -115,16 +155,32 @@ impl AsyncRead for Wire {
         let filled_before = buf.filled().len();
         let read = match &mut self.stream {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
-            Stream::Secure(stream) => Pin::new(stream).poll_read(cx, buf).map(tls_read),
+            Stream::Secure(stream) => {
+                let read = Pin::new(stream).poll_read(cx, buf);
+                if matches!(&read, Poll::Ready(Err(error)) if is_rude_end(error)) {
+                    self.meter.is_cut_off.store(true, Ordering::Relaxed);
+                }
+                read.map(tls_read)
+            }
         };
         let received = u64::try_from(buf.filled().len() - filled_before).unwrap_or(u64::MAX);
         self.meter.received.fetch_add(received, Ordering::Relaxed);
+        if let Some(frames) = &mut self.frames {
+            let overhead = frames.count(&buf.filled()[filled_before..]);
+            self.meter.overhead.fetch_add(overhead, Ordering::Relaxed);
+        }
         read
     }
 }
 
-/// Many servers close without TLS's own farewell. The end of the stream is then taken as it is, as
-/// browsers do: a body that announced its length or its chunks is still found to be cut.
+/// Whether a TLS stream ended without the farewell that proves that nobody cut it.
+fn is_rude_end(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::UnexpectedEof
+}
+
+/// Many servers close without TLS's own farewell. To hyper that is the end of the stream: a body that
+/// announced its length or its chunks is found to be cut, and one that did not is asked about
+/// ([`WireMeter::is_cut_off`]).
 ///
 /// Some faults of the TLS layer come as bare text. They are marked as what they are, else they would
 /// pass for bad HTTP.
@@ -132,7 +188,7 @@ fn tls_read(read: io::Result<()>) -> io::Result<()> {
     let Err(error) = read else { return Ok(()) };
     let is_marked = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => Ok(()),
+        _ if is_rude_end(&error) => Ok(()),
         kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) if !is_marked => {
             Err(io::Error::new(kind, rustls::Error::General(error.to_string())))
         }

@@ -313,6 +313,19 @@ impl Frontier {
         self.refresh_host_and_address(host, address);
     }
 
+    /// The request of a visit was sent once more, because its connection was dead: the delay counts
+    /// from here.
+    pub fn requested_again(&mut self, host: &Host, at: Moment) {
+        let Some(host) = self.hosts.id(host) else { return };
+        let state = self.hosts.get_mut(host);
+        state.gate.note_start(at);
+        let address = state.known_address();
+        if let Some(gate) = self.address_gate(address) {
+            gate.note_start(at);
+        }
+        self.refresh_host_and_address(host, address);
+    }
+
     // ---- visits ----
 
     /// The fetch of a visit ended: its host may be asked by another one. Says what becomes of it.

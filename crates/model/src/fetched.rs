@@ -30,12 +30,71 @@ impl RawPage {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The media type without parameters, in lower case: `text/html`.
+    /// The media type without parameters, in lower case: `text/html`. Of several the last that is one
+    /// (Fetch standard, "extract a MIME type"); `None` if what is said is no media type.
     pub fn content_type(&self) -> Option<String> {
-        let value = self.header("content-type")?;
-        let essence = value.split(';').next().unwrap_or_default().trim();
-        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
+        self.list("content-type").filter_map(media_type).last()
     }
+
+    /// Whether the server named a content coding that does not exist, such as a charset.
+    pub fn has_unknown_coding(&self) -> bool {
+        let mut words = self.list("content-encoding").map(|word| word.trim().to_ascii_lowercase());
+        words.any(|word| !word.is_empty() && !is_content_coding(&word))
+    }
+
+    /// The parts of all headers with this (lower case) name.
+    fn list(&self, name: &str) -> impl Iterator<Item = &str> {
+        let values = self.headers.iter().filter(move |(key, _)| key == name);
+        values.flat_map(|(_, value)| value.split(','))
+    }
+}
+
+/// The type and subtype of a `Content-Type`. `*/*` says nothing.
+fn media_type(value: &str) -> Option<String> {
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let (kind, subkind) = essence.split_once('/')?;
+    (essence != "*/*" && is_token(kind) && is_token(subkind)).then(|| essence.to_ascii_lowercase())
+}
+
+/// RFC 9110, section 5.6.2.
+fn is_token(text: &str) -> bool {
+    let is_token_byte =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(is_token_byte)
+}
+
+/// Whether a (lower case) word is a content coding, known to us or not. The list is IANA's registry
+/// of HTTP content codings.
+pub fn is_content_coding(word: &str) -> bool {
+    const REGISTERED: &[&str] = &[
+        "aes128gcm",
+        "br",
+        "compress",
+        "dcb",
+        "dcz",
+        "deflate",
+        "exi",
+        "gzip",
+        "identity",
+        "pack200-gzip",
+        "x-compress",
+        "x-gzip",
+        "zstd",
+    ];
+    REGISTERED.contains(&word)
+}
+
+/// Whether a body holds control characters that no text has, in the part that the MIME Sniffing
+/// standard reads. Two byte encodings are full of NULs, but announce themselves by a byte order mark.
+pub fn looks_binary(body: &[u8]) -> bool {
+    const SNIFFED_BYTES: usize = 1445;
+    const BYTE_ORDER_MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe"];
+    if BYTE_ORDER_MARKS.iter().any(|mark| body.starts_with(mark)) {
+        return false;
+    }
+    body.iter()
+        .take(SNIFFED_BYTES)
+        .any(|byte| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
 /// What a server said about the version of a page, handed back to it at the next visit, so that an
@@ -121,6 +180,41 @@ impl Fetched {
         match &self.outcome {
             FetchOutcome::Page(page) => page.body.len() as u64,
             _ => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(values: &[&str], expect: Option<&str>) {
+        let header = |value: &&str| ("content-type".to_owned(), (*value).to_owned());
+        let page = RawPage {
+            url: PageUrl::parse("http://a.org/").unwrap(),
+            status: 200,
+            headers: values.iter().map(header).collect(),
+            body: Bytes::new(),
+            truncated: false,
+            wire_bytes: 0,
+        };
+        assert_eq!(page.content_type().as_deref(), expect, "{values:?}");
+    }
+
+    #[test]
+    fn the_last_media_type_that_is_one() {
+        check(&[], None);
+        check(&["Text/HTML; charset=utf-8"], Some("text/html"));
+        check(&["text/html, text/html"], Some("text/html"));
+        check(&["text/plain", "text/html;charset=x"], Some("text/html"));
+        check(&["text/html, */*"], Some("text/html"));
+        check(&["text/html,"], Some("text/html"));
+        check(&["application/xhtml+xml, html"], Some("application/xhtml+xml"));
+        for no_type in
+            ["", "html", " text / html ", "text/", "/html", "text/html/x", ";;;=/", "*/*"]
+        {
+            check(&[no_type], None);
         }
     }
 }

@@ -38,7 +38,9 @@ pub use crate::crawl::{
 pub use crate::fetch_rules::{
     BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
 };
-pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
+pub use crate::fetched::{
+    FetchOutcome, Fetched, RawPage, Retry, Validators, is_content_coding, looks_binary,
+};
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::linear::{

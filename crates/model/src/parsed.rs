@@ -84,4 +84,8 @@ pub enum Warning {
     BadBytes,
     /// The body was cut before it came here.
     Truncated,
+    /// It is not a kind of content that is read: it is stored, but has no words and no links.
+    NotRead,
+    /// The server named a content coding that does not exist; the body was taken as it came.
+    UnknownCoding,
 }

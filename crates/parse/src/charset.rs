@@ -50,7 +50,8 @@ fn decode(page: &RawPage, declared: impl FnOnce() -> Option<&'static Encoding>) 
 
 fn header_encoding(page: &RawPage) -> Option<&'static Encoding> {
     let value = page.header("content-type")?;
-    value.split(';').skip(1).find_map(|parameter| {
+    // A list of types may hold parameters in every part.
+    value.split([';', ',']).skip(1).find_map(|parameter| {
         let (name, label) = parameter.split_once('=')?;
         if !name.trim().eq_ignore_ascii_case("charset") {
             return None;

@@ -1,6 +1,8 @@
 //! [`PageKind`]: which bodies are read, and as what. Looks at the label and at the first bytes
 //! only; never decodes anything.
 
+use telusur_model::looks_binary;
+
 /// How a body is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageKind {
@@ -142,17 +144,6 @@ fn first_element_is(body: &[u8], names: &[&str]) -> bool {
 
 fn is_name_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || matches!(byte, b'>' | b'/')
-}
-
-/// Whether a body holds control characters that no text has. Two byte encodings are full of NULs,
-/// but announce themselves by a byte order mark.
-fn looks_binary(body: &[u8]) -> bool {
-    if without_bom(body).len() < body.len() {
-        return false;
-    }
-    body.iter()
-        .take(SNIFFED_BYTES)
-        .any(|byte| matches!(byte, 0..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f))
 }
 
 fn without_bom(body: &[u8]) -> &[u8] {

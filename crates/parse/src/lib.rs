@@ -54,7 +54,8 @@ use crate::tokens::{Detail, Document, Syntax};
 /// and no plain text come back empty.
 pub fn parse(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
     let content_type = page.content_type();
-    let mut parsed = match is_parsed(content_type.as_deref(), &page.body) {
+    let kind = is_parsed(content_type.as_deref(), &page.body);
+    let mut parsed = match kind {
         PageKind::Html => parse_html(page, Syntax::of(content_type.as_deref()), limits),
         PageKind::Feed => {
             let limits = ContentLimits { parse: limits.clone(), ..ContentLimits::default() };
@@ -63,25 +64,22 @@ pub fn parse(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
         PageKind::PlainText => parse_plain_text(page, limits),
         PageKind::Other => ParsedPage::default(),
     };
-    if page.truncated {
-        parsed.warnings.push(Warning::Truncated);
-    }
+    parsed.warnings.extend(delivery_warnings(page, kind));
     parsed
 }
 
 /// Reads everything that is in a page. Costs about three times as much as [`parse`].
 pub fn read_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
     let content_type = page.content_type();
-    let mut content = match is_parsed(content_type.as_deref(), &page.body) {
+    let kind = is_parsed(content_type.as_deref(), &page.body);
+    let mut content = match kind {
         PageKind::Html => read_html(page, Syntax::of(content_type.as_deref()), limits),
         PageKind::Feed => read_feed_page(page, limits),
         PageKind::PlainText => read_plain_text(page, limits),
         PageKind::Other => PageContent::default(),
     };
     content.bytes = page.body.len() as u64;
-    if page.truncated {
-        content.warnings.push(Warning::Truncated);
-    }
+    content.warnings.extend(delivery_warnings(page, kind));
     content
 }
 
@@ -89,16 +87,25 @@ pub fn read_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
 /// about twice as much as [`parse`]; what `limits` must allow is [`ContentLimits::for_search`].
 pub fn read_for_search(page: &RawPage, limits: &ContentLimits) -> SearchPage {
     let content_type = page.content_type();
-    let mut read = match is_parsed(content_type.as_deref(), &page.body) {
+    let kind = is_parsed(content_type.as_deref(), &page.body);
+    let mut read = match kind {
         PageKind::Html => search::html(page, Syntax::of(content_type.as_deref()), limits),
         PageKind::Feed => search::feed(read_feed_page(page, limits)),
         PageKind::PlainText => search::plain_text(parse_plain_text(page, &limits.parse)),
         PageKind::Other => SearchPage::default(),
     };
-    if page.truncated {
-        read.parsed.warnings.push(Warning::Truncated);
-    }
+    read.parsed.warnings.extend(delivery_warnings(page, kind));
     read
+}
+
+/// What is to be said about how a page came, whatever is in it.
+fn delivery_warnings(page: &RawPage, kind: PageKind) -> impl Iterator<Item = Warning> {
+    let warnings = [
+        (page.truncated, Warning::Truncated),
+        (kind == PageKind::Other, Warning::NotRead),
+        (page.has_unknown_coding(), Warning::UnknownCoding),
+    ];
+    warnings.into_iter().filter(|(seen, _)| *seen).map(|(_, warning)| warning)
 }
 
 fn parse_html(page: &RawPage, syntax: Syntax, limits: &ParseLimits) -> ParsedPage {

@@ -52,6 +52,18 @@ const TABLE_BYTES: u64 = 8 << 20;
 /// One thread to write out memory tables while the other compacts.
 const WORKERS: usize = 2;
 
+/// Table files that stay open between two looks into them: an eighth of what may be open, so that
+/// connections and the index have theirs. More are opened again when they are needed.
+fn cached_files_max() -> usize {
+    /// A keyspace looks into a table or two at a time.
+    const FILES_MIN: u64 = 8;
+    /// What the engine itself takes where nobody says anything.
+    const FILES_MAX: u64 = 900;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = limit.map_or(FILES_MAX, |limit| (limit / 8).clamp(FILES_MIN, FILES_MAX));
+    usize::try_from(share).unwrap_or(usize::MAX)
+}
+
 /// The embedded store.
 pub struct EmbeddedStore {
     directory: DataDir,
@@ -100,6 +112,7 @@ impl EmbeddedStore {
             .cache_size(CACHE_BYTES)
             .max_journaling_size(JOURNAL_BYTES_MAX)
             .worker_threads(WORKERS)
+            .max_cached_files(Some(cached_files_max()))
             .open()
             .map_err(engine_error)?;
         let keyspaces = Keyspaces::open(&database)?;

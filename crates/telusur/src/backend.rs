@@ -41,6 +41,7 @@ pub fn data_dir(settings: &Settings) -> &Path {
 
 /// Opens a data directory, making it if it is new.
 pub fn open(dir: &Path) -> Result<OpenStore, Message> {
+    telusur_fetch::raise_open_files_limit();
     let store = open_store(dir).map_err(|error| store_message(&error))?;
     Ok(OpenStore {
         dir: dir.to_owned(),

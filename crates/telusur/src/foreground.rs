@@ -61,7 +61,7 @@ impl Foreground {
 
     async fn run_inside(mut self) -> Result<Ended, Message> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let fetcher = WebFetcher::new(FetchSettings::default(), Arc::clone(&clock))
+        let fetcher = WebFetcher::new(FetchSettings::of_this_process(), Arc::clone(&clock))
             .map_err(|error| no_start(&error.to_string()))?;
         let parts = EngineParts {
             store: Arc::clone(&self.open.store),

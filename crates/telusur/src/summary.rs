@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use telusur_model::{CrawlState, FinishReason, PauseReason, Progress};
+use telusur_model::{CrawlState, FinishReason, PauseReason, Progress, Reason};
 
 use crate::message::shown;
 use crate::progress::{count_parts, strip_line};
@@ -93,7 +93,7 @@ impl Summary<'_> {
         }
         row("Sites", self.sites());
         row("Status", counts(&stats.statuses));
-        row("Failed", counts(&stats.failures));
+        row("Failed", failure_counts(&stats.failures));
         row("Skipped", counts(&stats.skips));
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
@@ -219,10 +219,29 @@ fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> Vec<String
     rows.iter().map(|(key, count)| format!("{} {}", key.to_string(), show_count(*count))).collect()
 }
 
+/// Why pages failed. That a server is broken is said in words: nothing here helps, and whoever runs it
+/// may want to know.
+fn failure_counts(failures: &std::collections::BTreeMap<Reason, u64>) -> Vec<String> {
+    let mut parts = counts(failures);
+    for part in &mut parts {
+        if part.starts_with(Reason::ProtocolError.word()) {
+            part.push_str(" (broken server)");
+        }
+    }
+    parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telusur_model::{CrawlNo, CrawlStats, PauseReason, Reason, SiteShare};
+    use telusur_model::{CrawlNo, CrawlStats, PauseReason, SiteShare};
+
+    #[test]
+    fn broken_servers_are_named() {
+        let failures = [(Reason::ProtocolError, 1_200), (Reason::DnsError, 1)].into();
+        let expect = ["protocol_error 1,200 (broken server)", "dns_error 1"];
+        assert_eq!(failure_counts(&failures), expect);
+    }
 
     fn progress(state: CrawlState) -> Progress {
         let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };

@@ -16,6 +16,9 @@ pub struct LoggedRequest {
     pub started_at: Moment,
     /// When its answer was ready; `None` if the asker went away before.
     pub ended_at: Option<Moment>,
+    /// Whether it was cut off without an answer on a connection that had served others: to ask again
+    /// at once, on a fresh one, is then part of the same visit.
+    pub may_be_resent: bool,
 }
 
 /// All requests, in the order in which they arrived.
@@ -40,6 +43,7 @@ impl RequestLog {
             target: target.to_owned(),
             started_at,
             ended_at: None,
+            may_be_resent: false,
         });
         requests.len() - 1
     }
@@ -48,6 +52,11 @@ impl RequestLog {
     pub(crate) fn ended(&self, number: usize) {
         let ended_at = self.clock.now();
         self.lock()[number].ended_at = Some(ended_at);
+    }
+
+    /// Notes that a request on a kept connection was cut off without an answer.
+    pub(crate) fn cut_off(&self, number: usize) {
+        self.lock()[number].may_be_resent = true;
     }
 
     /// A copy of all that was logged so far.
@@ -88,8 +97,9 @@ impl RequestLog {
         for request in self.lock().iter().filter(|it| it.host == host) {
             changes.push((request.started_at, 1));
             if let Some(ended_at) = request.ended_at {
-                // A request without duration still was there.
-                changes.push((ended_at.max(request.started_at.plus_ms(1)), -1));
+                // A request without duration still was there, unless nobody answers it any more.
+                let least_ms = u64::from(!request.may_be_resent);
+                changes.push((ended_at.max(request.started_at.plus_ms(least_ms)), -1));
             }
         }
         changes.sort_unstable();

@@ -24,8 +24,13 @@ struct Ended {
 
 /// Crawls a server that does the same on every connection; `scheme`: how it is asked.
 async fn crawl_of(scheme: &str, script: Vec<Step>) -> Ended {
+    crawl_with_delay(scheme, script, 0).await
+}
+
+async fn crawl_with_delay(scheme: &str, script: Vec<Step>, delay_ms: u64) -> Ended {
     let server = BadServer::start(script).await.unwrap();
     let mut crawl = polite_crawl();
+    crawl.politeness.delay_ms = delay_ms;
     crawl.seeds = Seeds::Links(vec![url(&format!("{scheme}://{}/", server.address()))]);
     crawl.fetch.allow_private = vec!["127.0.0.1".to_owned()];
     crawl.politeness.attempts_max = 1;
@@ -115,4 +120,27 @@ async fn a_tls_error_bars_the_host() {
     // B2.
     let script = vec![Step::send("SSH-2.0-OpenSSH_9.6\r\n"), Step::Close];
     assert_barred(&crawl_of("https", script).await, "https");
+}
+
+/// Every connection is good for one answer; whoever asks a second time is cut off. One attempt is all
+/// that a URL has here, so one failure that is charged to it loses the page.
+#[tokio::test]
+async fn a_server_that_closes_kept_connections_loses_no_page() {
+    let links: String = (1..=30).map(|number| format!("<a href=/{number}>x</a>")).collect();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n\r\n{links}",
+        links.len()
+    );
+    let timeout = "HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\ntoo late";
+    for on_reuse in [Step::Close, Step::Reset, Step::send(timeout), Step::send("stray bytes\r\n")] {
+        for delay_ms in [0, 1] {
+            let case = format!("{on_reuse:?}, delay {delay_ms}");
+            let again = vec![Step::ReadRequest, on_reuse.clone()];
+            let script = [vec![Step::ReadRequest, Step::send(answer.clone())], again].concat();
+            let ended = crawl_with_delay("http", script, delay_ms).await;
+            let stats = &ended.record.stats;
+            assert_eq!((stats.ok, stats.statuses.get(&408)), (31, None), "{case}");
+            assert!(stats.failures.is_empty(), "{case}: {:?}", stats.failures);
+        }
+    }
 }

@@ -47,6 +47,10 @@ impl Http1 {
         self.meter.written_at()
     }
 
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.meter.is_cut_off()
+    }
+
     pub(super) fn address(&self) -> CheckedAddress {
         self.address
     }

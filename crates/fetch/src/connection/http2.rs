@@ -44,6 +44,8 @@ pub(crate) struct Http2 {
     meter: Arc<WireMeter>,
     /// How many visits there are, and with them whether anything may come in unasked. Held to count.
     visits: Mutex<usize>,
+    /// What may come besides bodies for each visit: as much as HTTP/1.1 reads before the end of a head.
+    overhead_bytes_max: u64,
     address: CheckedAddress,
 }
 
@@ -53,7 +55,10 @@ impl Http2 {
         wire: Wire,
         address: CheckedAddress,
     ) -> Result<Arc<Self>, Failure> {
+        let wire = wire.with_frames();
         let (meter, tasks) = (wire.meter(), Tasks::default());
+        let overhead_bytes_max =
+            u64::try_from(settings.head_bytes_max).unwrap_or(u64::MAX).saturating_mul(2);
         let head_bytes_max = u32::try_from(settings.head_bytes_max).unwrap_or(u32::MAX);
         let handshake = http2::Builder::new(tasks.clone())
             .initial_stream_window_size(STREAM_WINDOW_BYTES)
@@ -66,7 +71,8 @@ impl Http2 {
             // How it ended is told to each waiting answer or body in its own words.
             let _ = dispatch.await;
         });
-        Ok(Arc::new(Self { sender, tasks, meter, visits: Mutex::new(0), address }))
+        let visits = Mutex::new(0);
+        Ok(Arc::new(Self { sender, tasks, meter, visits, overhead_bytes_max, address }))
     }
 
     /// A place on this connection, if it is open and not crowded.
@@ -77,6 +83,8 @@ impl Http2 {
         }
         *visits += 1;
         self.meter.expect_bytes(u64::MAX);
+        let visits_now = u64::try_from(*visits).unwrap_or(u64::MAX);
+        self.meter.expect_overhead(self.overhead_bytes_max.saturating_mul(visits_now));
         drop(visits);
         Some(Http2Visit {
             connection: Arc::clone(self),
@@ -118,6 +126,11 @@ impl Http2Visit {
         if self.is_answered { self.on_the_wire() } else { 0 }
     }
 
+    /// Whether the connection was ended because of what came besides bodies.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.connection.meter.is_flooded()
+    }
+
     fn on_the_wire(&self) -> u64 {
         self.connection.meter.received() - self.received_before
     }
@@ -146,6 +159,7 @@ impl Http2Visit {
                 }
                 Ok(answer)
             }
+            Some(Err(_)) if self.is_flooded() => Err(too_much_overhead()),
             Some(Err(error)) => {
                 let failure = Failure::asking(&error, 0);
                 // h2 calls a head malformed that is far larger than we take.
@@ -186,6 +200,11 @@ fn head_bytes(answer: &Response<Incoming>) -> u64 {
         .map(|(name, value)| name.as_str().len() + value.len() + PER_HEADER_BYTES)
         .sum();
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+pub(super) fn too_much_overhead() -> Failure {
+    let detail = "the server sends frames without end that belong to no page";
+    Failure::never(Reason::HeaderTooLarge, detail)
 }
 
 fn head_too_large() -> Failure {

@@ -47,6 +47,15 @@ impl Connection {
         matches!(self, Self::Http2(_))
     }
 
+    /// Whether the stream ended in a way that does not tell the end of an answer from a cut.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        match self {
+            Self::Http1(connection) => connection.is_cut_off(),
+            // Frames tell where an answer ends.
+            Self::Http2(_) => false,
+        }
+    }
+
     /// Bytes of the current answer that arrived; zero means that the server never began one.
     pub(crate) fn received(&self) -> u64 {
         match self {
@@ -83,13 +92,22 @@ impl Connection {
             match next {
                 Poll::Ready(Some(Ok(frame))) => Poll::Ready(NextFrame::Frame(frame)),
                 Poll::Ready(Some(Err(error))) => {
-                    Poll::Ready(NextFrame::Failed(Failure::body(&error, self.received())))
+                    Poll::Ready(NextFrame::Failed(self.body_failure(&error)))
                 }
                 Poll::Ready(None) => Poll::Ready(NextFrame::End),
                 Poll::Pending => alarm.as_mut().poll(cx).map(|()| NextFrame::Alarm),
             }
         })
         .await
+    }
+}
+
+impl Connection {
+    fn body_failure(&self, error: &hyper::Error) -> Failure {
+        match self {
+            Self::Http2(visit) if visit.is_flooded() => http2::too_much_overhead(),
+            Self::Http1(_) | Self::Http2(_) => Failure::body(error, self.received()),
+        }
     }
 }
 

@@ -1,12 +1,15 @@
 //! How much of a bad answer is read before it is given up.
 
+use std::sync::Arc;
+
 use telusur_model::{FetchRules, PageUrl};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio::time::{Duration, Instant, sleep_until};
 
 use super::*;
-use crate::connector::{Connector, Road};
+use crate::connector::{Connector, Road, Target};
 use crate::profile::FetchProfile;
 use crate::settings::FetchSettings;
 
@@ -28,7 +31,9 @@ async fn check(begin: &'static str, again: &'static str, expect: Reason, receive
     let deadline = Instant::now() + Duration::from_secs(30);
     let settings = FetchSettings::default();
     let connector = Connector::new(&settings);
-    let opened = connector.open(&url, &profile, &[checked], &Road::Direct, deadline).await;
+    let place = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+    let target = Target { url: &url, profile: &profile, http: profile.http, addresses: &[checked] };
+    let opened = connector.open(&target, &Road::Direct, place, deadline).await;
     let Ok(mut connection) = opened else { panic!("the server takes connections") };
     let mut request = Request::new(Empty::new());
     request.headers_mut().insert("host", "a.test".parse().unwrap());

@@ -7,7 +7,7 @@ mod zstandard;
 
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, TRANSFER_ENCODING};
-use telusur_model::Reason;
+use telusur_model::{Reason, is_content_coding, looks_binary};
 
 use self::brotli::Brotli;
 use self::inflate::Inflate;
@@ -29,6 +29,8 @@ pub(crate) struct Decoder {
     stages: Vec<Stage>,
     body: Vec<u8>,
     bytes_max: u64,
+    /// A word that names no coding at all, such as a charset. The body is taken as it is if it is text.
+    unknown_word: Option<String>,
 }
 
 struct Stage {
@@ -66,7 +68,12 @@ impl Decoder {
     /// A decoder for an answer with these headers, for at most `bytes_max` decoded bytes.
     pub(crate) fn new(headers: &HeaderMap, bytes_max: u64) -> Result<Self, Failure> {
         let mut stages = Vec::new();
+        let mut unknown_word = None;
         for word in coding_words(headers)? {
+            if !is_content_coding(&word) {
+                unknown_word = Some(word);
+                continue;
+            }
             stages.push(Stage::new(&word)?);
             if stages.len() > CODINGS_MAX {
                 let detail = format!("more than {CODINGS_MAX} content codings");
@@ -74,7 +81,7 @@ impl Decoder {
             }
         }
         stages.reverse();
-        Ok(Self { stages, body: Vec::new(), bytes_max })
+        Ok(Self { stages, body: Vec::new(), bytes_max, unknown_word })
     }
 
     /// Makes room for a body whose size was announced; only so far as it will be read.
@@ -92,6 +99,11 @@ impl Decoder {
         push(&mut self.stages, sent, &mut self.body, self.bytes_max).map_err(decode_error)
     }
 
+    /// The most that is decoded.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.bytes_max
+    }
+
     /// How much has been decoded so far.
     pub(crate) fn bytes_made(&self) -> usize {
         self.body.len()
@@ -105,12 +117,15 @@ impl Decoder {
             let detail = "the compressed body ends early";
             return Err(Failure::never(Reason::DecodeError, detail));
         }
-        Ok(self.body)
+        self.cut()
     }
 
     /// The body so far, of an answer that was cut at a limit.
-    pub(crate) fn cut(self) -> Vec<u8> {
-        self.body
+    pub(crate) fn cut(self) -> Result<Vec<u8>, Failure> {
+        match self.unknown_word {
+            Some(word) if looks_binary(&self.body) => Err(not_known("content", &word)),
+            _ => Ok(self.body),
+        }
     }
 }
 
@@ -161,10 +176,7 @@ impl Stage {
             "deflate" => Coding::Inflate(Inflate::deflate()),
             "br" => Coding::Brotli(Box::new(Brotli::new())),
             "zstd" => Coding::Zstandard(Zstandard::new().map_err(decode_error)?),
-            _ => {
-                let detail = format!("the content coding {word:?} is not known");
-                return Err(Failure::never(Reason::UnsupportedEncoding, detail));
-            }
+            _ => return Err(not_known("content", word)),
         };
         Ok(Self { coding, bytes_made: 0, piece: vec![0; PIECE_BYTES].into_boxed_slice() })
     }
@@ -193,16 +205,23 @@ impl Coding {
 fn coding_words(headers: &HeaderMap) -> Result<Vec<String>, Failure> {
     // A transfer coding besides "chunked" was never asked for, and hyper does not undo it: the bytes
     // would pass for a page.
+    let mut last_word = None;
     for word in words(headers, &TRANSFER_ENCODING) {
-        if word != "chunked" && word != "identity" {
-            let detail = format!("the transfer coding {word:?} is not known");
-            return Err(Failure::never(Reason::UnsupportedEncoding, detail));
+        // Chunks that are not the last thing that was done to a body are not undone, either.
+        if word != "chunked" && word != "identity" || last_word.as_deref() == Some("chunked") {
+            return Err(not_known("transfer", &word));
         }
+        last_word = Some(word);
     }
     Ok(words(headers, &CONTENT_ENCODING).filter(|word| word != "identity").collect())
 }
 
-fn words(headers: &HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = String> {
+fn not_known(kind: &str, word: &str) -> Failure {
+    Failure::never(Reason::UnsupportedEncoding, format!("the {kind} coding {word:?} is not known"))
+}
+
+/// The words of a header that is a list, in lower case.
+pub(crate) fn words(headers: &HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = String> {
     headers.get_all(name).into_iter().flat_map(|value| {
         let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
         let words = text.split(',').map(|word| word.trim().to_owned());

@@ -59,7 +59,7 @@ fn decode(
     let mut decoder = Decoder::new(&headers(codings), bytes_max).map_err(reason)?;
     for piece in sent.chunks(piece) {
         if decoder.push(piece).map_err(reason)? == Room::None {
-            return Ok((decoder.cut(), Room::None));
+            return Ok((decoder.cut().map_err(reason)?, Room::None));
         }
     }
     Ok((decoder.finish().map_err(reason)?, Room::Left))
@@ -110,12 +110,26 @@ fn more_codings_are_refused() {
 #[test]
 fn unknown_codings_are_never_passed_on() {
     // E5.
-    check(&["x-evil"], TEXT, Err(Reason::UnsupportedEncoding));
-    check(&["gzip, x-evil"], TEXT, Err(Reason::UnsupportedEncoding));
+    check(&["x-evil"], &gzip(TEXT), Err(Reason::UnsupportedEncoding));
+    check(&["gzip, x-evil"], &gzip(&gzip(TEXT)), Err(Reason::UnsupportedEncoding));
+    for known_to_others in ["compress", "x-compress", "exi", "dcb", "aes128gcm", "pack200-gzip"] {
+        check(&[known_to_others], TEXT, Err(Reason::UnsupportedEncoding));
+    }
     let mut headers = HeaderMap::new();
     headers.insert(TRANSFER_ENCODING, HeaderValue::from_static("gzip, chunked"));
     let refused = Decoder::new(&headers, 100).err().unwrap();
     assert_eq!(refused.why, Reason::UnsupportedEncoding);
+}
+
+#[test]
+fn a_word_that_is_no_coding_leaves_text_as_it_is() {
+    for word in ["utf-8", "UTF-8", "none", "binary", "8bit", "null", "windows-1251", "text/html"] {
+        check(&[word], TEXT, Ok(TEXT));
+        check(&[word], b"", Ok(b""));
+    }
+    check(&["gzip, utf-8"], &gzip(TEXT), Ok(TEXT));
+    check(&["utf-8", "gzip"], &gzip(TEXT), Ok(TEXT));
+    check(&["utf-8"], b"caf\xe9", Ok(b"caf\xe9"));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The address guard: no packet goes to an address that is not public, unless the operator named
 //! it. A [`CheckedAddress`] is the proof, and the connector takes nothing else.
 
+mod own;
 mod ports;
 mod ranges;
 
@@ -10,6 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use ipnet::IpNet;
 use telusur_model::{PageUrl, Reason};
 
+pub use self::own::OwnAddresses;
 use crate::failure::Failure;
 
 /// The operator's exceptions from "public addresses and web ports only".
@@ -21,6 +23,8 @@ pub struct AddressGuard {
     sockets: Vec<SocketAddr>,
     /// Exactly this port of this name is open, at whatever address.
     names: Vec<NamedPort>,
+    /// Never open, whatever the others say.
+    own: OwnAddresses,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +76,11 @@ impl AddressGuard {
             guard.open(entry.trim()).ok_or_else(|| GuardError { entry: entry.clone() })?;
         }
         Ok(guard)
+    }
+
+    /// The same, but for where this process itself listens.
+    pub fn without_own(self, own: OwnAddresses) -> Self {
+        Self { own, ..self }
     }
 
     fn open(&mut self, entry: &str) -> Option<()> {
@@ -131,6 +140,7 @@ impl AddressGuard {
     pub(crate) fn check(&self, host: &str, address: SocketAddr) -> Result<CheckedAddress, Failure> {
         // An IPv4 address in IPv6 clothes reaches the IPv4 host, so that is what is judged.
         let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        self.own.check(address)?;
         if self.names_port(host, address.port()) || self.sockets.contains(&address) {
             return Ok(CheckedAddress(address));
         }
@@ -233,6 +243,21 @@ mod tests {
         check(&["127.0.0.1:81"], "localhost", "127.0.0.1:80", BLOCKED);
         check(&["127.0.0.1:81"], "localhost", "127.0.0.2:81", BLOCKED_PORT);
         check(&["[::1]:8080"], "[::1]", "[::1]:8080", Ok(()));
+    }
+
+    #[test]
+    fn no_exception_opens_where_we_listen() {
+        let own = || OwnAddresses::new(["127.0.0.1:8088".parse().unwrap()]);
+        for entry in ["127.0.0.0/8", "127.0.0.1:8088", "a.org:8088"] {
+            let guard = guard(&[entry]).without_own(own());
+            let refused = guard.check("a.org", "127.0.0.1:8088".parse().unwrap());
+            assert_eq!(refused.map(|_| ()).map_err(|refusal| refusal.why), BLOCKED, "{entry}");
+        }
+        let guard = guard(&["127.0.0.0/8"]).without_own(own());
+        let refusal = |url: &str| guard.refusal(&PageUrl::parse(url).unwrap());
+        let detail = "127.0.0.1:8088 is where this service itself listens";
+        assert_eq!(refusal("http://localhost:8088/").as_deref(), Some(detail));
+        assert_eq!(refusal("http://localhost:8089/"), None);
     }
 
     #[test]

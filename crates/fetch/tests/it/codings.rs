@@ -57,16 +57,48 @@ async fn a_dripped_bomb_ends_with_the_visit() {
 async fn what_cannot_be_decoded_is_never_a_page() {
     // E4, E5, E6.
     for (headers, expect) in [
-        ("Content-Encoding: x-evil", Reason::UnsupportedEncoding),
+        ("Content-Encoding: compress", Reason::UnsupportedEncoding),
         ("Content-Encoding: gzip", Reason::DecodeError),
         ("Content-Encoding: gzip, gzip, gzip", Reason::DecodeError),
     ] {
         let outcome = outcome(vec![Read, answer(headers, b"<html>plain</html>")]).await;
         assert_eq!(reason(&outcome), expect, "{headers}");
     }
-    let coded = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n";
-    let outcome = outcome(vec![Read, send(coded)]).await;
-    assert_eq!(reason(&outcome), Reason::UnsupportedEncoding);
+    for codings in ["gzip, chunked", "chunked, identity"] {
+        let coded =
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: {codings}\r\n\r\n1\r\nx\r\n0\r\n\r\n");
+        let outcome = outcome(vec![Read, send(coded)]).await;
+        assert_eq!(reason(&outcome), Reason::UnsupportedEncoding, "{codings}");
+    }
+}
+
+#[tokio::test]
+async fn a_charset_instead_of_a_coding_costs_no_page() {
+    let answer = answer("Content-Encoding: UTF-8", b"<html>plain</html>");
+    let outcome = outcome(vec![Read, answer]).await;
+    let FetchOutcome::Page(page) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((&page.body[..], page.has_unknown_coding()), (&b"<html>plain</html>"[..], true));
+}
+
+/// The server keeps the connection open: whoever waits for its end waits in vain.
+#[tokio::test]
+async fn a_transfer_coding_that_means_nothing_is_ignored() {
+    let coded = |length: &str| {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n";
+        send(format!("{head}{length}\r\nplain"))
+    };
+    for (script, expect) in [
+        (vec![Read, coded("Content-Length: 5\r\n"), Hold], "plain"),
+        (vec![Read, coded("Content-Length: 3\r\n"), Hold], "pla"),
+        (vec![Read, coded("Content-Length: 0\r\n"), Hold], ""),
+        (vec![Read, coded("")], "plain"),
+    ] {
+        let outcome = outcome(script).await;
+        let FetchOutcome::Page(page) = outcome else { panic!("{outcome:?}") };
+        assert_eq!(page.body, expect);
+    }
+    let outcome = outcome(vec![Read, coded("Content-Length: 9\r\n")]).await;
+    assert_eq!(reason(&outcome), Reason::Truncated);
 }
 
 #[tokio::test]

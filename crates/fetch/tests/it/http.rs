@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use telusur_fetch::{Fetch, FetchOrder, FetchProfile};
+use telusur_fetch::{Fetch, FetchOrder, FetchProfile, REQUESTS_PER_VISIT_MAX};
 use telusur_model::{BasicAuth, FetchOutcome, FetchRules, Moment, PageUrl, Reason, Retry, Secret};
-use tokio::sync::oneshot;
+use tokio::sync::mpsc;
 
 use crate::bench::{Bench, outcome, outcome_on, reason};
 use crate::script::{Act, Hold, Read, Reset, ScriptedServer, page, send, send_endlessly};
@@ -57,13 +57,14 @@ async fn whoever_counts_delays_is_told_of_the_request() {
     let server = ScriptedServer::start(vec![vec![Read, page("")]]).await;
     let bench = Bench::new();
     bench.clock.advance(Duration::from_millis(7));
-    let (on_request, told) = oneshot::channel();
+    let (on_request, mut told) = mpsc::channel(REQUESTS_PER_VISIT_MAX);
     let url = PageUrl::parse(&server.url("/")).unwrap();
     let profile = Arc::new(bench.profile.clone());
     let order = FetchOrder { on_request: Some(on_request), ..FetchOrder::new(url, profile) };
     let fetched = bench.fetcher.fetch(order).await;
     assert_eq!(fetched.requested_at, Some(Moment(7)));
-    assert_eq!(told.await, Ok(Moment(7)));
+    assert_eq!(told.recv().await, Some(Moment(7)));
+    assert_eq!(told.recv().await, None);
 }
 
 #[tokio::test]
@@ -271,6 +272,24 @@ async fn strange_versions_and_statuses() {
     ] {
         check(format!("{line}\r\n\r\n"), Reason::ProtocolError).await;
     }
+}
+
+#[tokio::test]
+async fn status_lines_that_cannot_be_read_are_said_to_be_broken() {
+    for line in ["HTTP/1.1  200 OK", "HTTP/1.1 200OK", "http/1.1 200 OK", "HTTP/1.0200 OK"] {
+        let outcome = answered(format!("{line}\r\nContent-Length: 2\r\n\r\nok")).await;
+        let FetchOutcome::Failed { why: Reason::ProtocolError, detail, .. } = outcome else {
+            panic!("{line}: {outcome:?}");
+        };
+        assert!(detail.starts_with("broken server: "), "{line}: {detail}");
+    }
+}
+
+#[tokio::test]
+async fn a_part_that_nobody_asked_for_is_no_page() {
+    let part = "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 0-1/9\r\n\
+                Content-Length: 2\r\n\r\nok";
+    check(part, Reason::ProtocolError).await;
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use h2::server::{Connection, SendResponse};
 use http::Response;
 use telusur_fetch::FetchSettings;
-use telusur_model::{FetchOutcome, FetchRules, HttpVersion, Reason};
+use telusur_model::{FetchOutcome, FetchRules, HttpVersion, Reason, Retry};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -35,6 +35,10 @@ enum Reply {
     HalfBody,
     ResetWithinBody,
     ResetAtOnce(h2::Reason),
+    /// An answer with nothing but this status.
+    Status(u16),
+    /// A body in more very small frames than h2 takes.
+    FinelyCutBody,
     /// Ends the connection within a body.
     CloseWithinBody,
     /// Answers, and says that it takes no more requests on this connection.
@@ -42,9 +46,12 @@ enum Reply {
 }
 
 use Reply::{
-    CloseWithinBody, EndlessBody, HalfBody, Headers, LastPage, Page, ResetAtOnce, ResetWithinBody,
-    Silence,
+    CloseWithinBody, EndlessBody, FinelyCutBody, HalfBody, Headers, LastPage, Page, ResetAtOnce,
+    ResetWithinBody, Silence, Status,
 };
+
+/// Pieces of one byte each: h2 takes some hundreds before it calls them too many.
+const FINE_PIECES: usize = 20_000;
 
 /// Where a server takes connections, of clients that speak HTTP/2.
 struct Door {
@@ -56,9 +63,13 @@ struct Door {
 
 impl Door {
     async fn open() -> Self {
+        Self::offering(&[b"h2"]).await
+    }
+
+    async fn offering(versions: &[&[u8]]) -> Self {
         let authority = Authority::trusted();
         let mut config = authority.sign(&certificate_for("secure.test"));
-        config.alpn_protocols = vec![b"h2".to_vec()];
+        config.alpn_protocols = versions.iter().map(|version| version.to_vec()).collect();
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -78,7 +89,11 @@ struct Http2Server {
 
 impl Http2Server {
     async fn start(replies: Vec<Vec<Reply>>) -> Self {
-        let Door { authority, acceptor, listener, port } = Door::open().await;
+        Self::at(Door::open().await, replies)
+    }
+
+    fn at(door: Door, replies: Vec<Vec<Reply>>) -> Self {
+        let Door { authority, acceptor, listener, port } = door;
         let connections = Arc::new(AtomicUsize::new(0));
         let (tell_request, requests) = mpsc::unbounded_channel();
         let (tell_end, ended) = mpsc::unbounded_channel();
@@ -91,7 +106,10 @@ impl Http2Server {
                 let tell_end = tell_end.clone();
                 tokio::spawn(async move {
                     let stream = acceptor.accept(stream).await.unwrap();
-                    serve(stream, replies, tell_request).await;
+                    match stream.get_ref().1.alpn_protocol() {
+                        Some(b"h2") => serve(stream, replies, tell_request).await,
+                        _ => serve_http1(stream).await,
+                    }
                     let _ = tell_end.send(());
                 });
             }
@@ -145,6 +163,14 @@ async fn serve(
     }
 }
 
+/// Answers everybody alike.
+async fn serve_http1(mut stream: TlsStream<TcpStream>) {
+    while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
+        let page = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nin 1.1!";
+        stream.write_all(page).await.unwrap();
+    }
+}
+
 async fn answer(reply: Reply, mut respond: SendResponse<Bytes>) {
     let mut head = Response::new(());
     match reply {
@@ -183,6 +209,23 @@ async fn answer(reply: Reply, mut respond: SendResponse<Bytes>) {
             stream.send_reset(h2::Reason::INTERNAL_ERROR);
         }
         ResetAtOnce(why) => respond.send_reset(why),
+        Status(status) => {
+            *head.status_mut() = status.try_into().unwrap();
+            respond.send_response(head, true).unwrap();
+        }
+        FinelyCutBody => {
+            let mut stream = respond.send_response(head, false).unwrap();
+            stream.reserve_capacity(FINE_PIECES);
+            while stream.capacity() < FINE_PIECES {
+                let room = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
+                let Some(Ok(_)) = room else { return };
+            }
+            // At once, so that no reader is quick enough to keep up.
+            for _ in 0..FINE_PIECES {
+                stream.send_data(Bytes::from("x"), false).unwrap();
+            }
+            let _ = stream.send_data(Bytes::new(), true);
+        }
     }
 }
 
@@ -284,6 +327,9 @@ async fn a_connection_that_the_server_ends_is_not_missed() {
     for first in [
         vec![LastPage("a"), Page("never")],
         vec![Page("a"), ResetAtOnce(h2::Reason::REFUSED_STREAM)],
+        vec![Page("a"), ResetAtOnce(h2::Reason::INTERNAL_ERROR)],
+        vec![Page("a"), Status(408)],
+        vec![Page("a"), Status(421)],
     ] {
         let server = Http2Server::start(vec![first, vec![Page("second")]]).await;
         let bench = server.bench();
@@ -312,12 +358,47 @@ async fn answers_that_break_off() {
     for (reply, expect) in [
         (ResetWithinBody, Reason::ConnectionReset),
         (ResetAtOnce(h2::Reason::INTERNAL_ERROR), Reason::ConnectionReset),
-        (ResetAtOnce(h2::Reason::HTTP_1_1_REQUIRED), Reason::ProtocolError),
         (CloseWithinBody, Reason::Truncated),
     ] {
         let server = Http2Server::start(vec![vec![reply]]).await;
         let outcome = server.bench().fetch(&server.url()).await.outcome;
         assert_eq!(reason(&outcome), expect, "{outcome:?}");
+    }
+}
+
+/// Of the host, the first page is asked for twice; all others go out in HTTP/1.1 at once.
+#[tokio::test]
+async fn what_cannot_be_answered_in_http2_is_asked_again_in_http1() {
+    let replies = [
+        vec![ResetAtOnce(h2::Reason::HTTP_1_1_REQUIRED)],
+        vec![Page("a"), ResetAtOnce(h2::Reason::HTTP_1_1_REQUIRED)],
+        vec![FinelyCutBody],
+    ];
+    for replies in replies {
+        let pages_in_http2 = replies.len() - 1;
+        let door = Door::offering(&[b"h2", b"http/1.1"]).await;
+        let server = Http2Server::at(door, vec![replies]);
+        let bench = server.bench();
+        for _ in 0..pages_in_http2 {
+            assert_eq!(bench.page(&server.url()).await.body, "a");
+        }
+        for _ in 0..3 {
+            assert_eq!(bench.page(&server.url()).await.body, "in 1.1!");
+        }
+        assert_eq!(server.requests.len(), pages_in_http2 + 1);
+        assert_eq!(server.connections(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_crawl_that_allows_http2_only_is_told_what_the_server_wants() {
+    let rules = FetchRules { http: HttpVersion::Two, ..FetchRules::default() };
+    for reply in [ResetAtOnce(h2::Reason::HTTP_1_1_REQUIRED), FinelyCutBody] {
+        let door = Door::offering(&[b"h2", b"http/1.1"]).await;
+        let server = Http2Server::at(door, vec![vec![reply]]);
+        let bench = server.authority.bench_with(FetchSettings::default(), rules.clone());
+        let outcome = bench.fetch(&server.url()).await.outcome;
+        assert_eq!(reason(&outcome), Reason::ProtocolError, "{outcome:?}");
     }
 }
 
@@ -440,12 +521,31 @@ async fn a_flood_on_an_unused_connection_ends_it() {
 }
 
 #[tokio::test]
-async fn a_flood_instead_of_an_answer_ends_in_time() {
-    let first_byte_time_max = Duration::from_millis(200);
-    let limits = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
-    let (authority, port, mut ended) = raw_server(settings(), ping().repeat(100)).await;
-    let bench = authority.bench_with(limits, FetchRules::default());
-    let fetched = bench.fetch(&format!("https://secure.test:{port}/")).await;
-    assert_eq!(reason(&fetched.outcome), Reason::TimeoutFirstByte);
-    ended.recv().await.unwrap();
+async fn a_flood_of_frames_that_are_no_answer_is_read_no_further_than_a_head() {
+    let priority = frame(2, 0, 3, &[0, 0, 0, 0, 16]);
+    let window_update = frame(8, 0, 0, &[0, 0, 0, 1]);
+    let unknown = frame(0xfa, 0, 0, &[0; 100]);
+    let head = frame(1, 4, 1, &[0x88]);
+    let half_a_page = [settings(), head, frame(0, 0, 1, b"begun")].concat();
+    for first in [settings(), half_a_page] {
+        for again in [priority.clone(), window_update.clone(), unknown.clone(), ping()] {
+            let (authority, port, mut ended) = raw_server(first.clone(), again.repeat(100)).await;
+            let fetched = authority.bench().fetch(&format!("https://secure.test:{port}/")).await;
+            let FetchOutcome::Failed { why, retry, detail } = fetched.outcome else {
+                panic!("{fetched:?}");
+            };
+            // Asked again it would only cost the same again.
+            assert_eq!((why, retry), (Reason::HeaderTooLarge, Retry::Never), "{detail}");
+            ended.recv().await.unwrap();
+        }
+    }
+}
+
+/// A server may send some of them for every page, however many pages a connection serves.
+#[tokio::test]
+async fn frames_that_need_no_answer_do_no_harm_by_themselves() {
+    let some = frame(0xfa, 0, 0, &[0; 16_000]).repeat(10);
+    let (authority, port, _ended) =
+        raw_server([settings(), some, empty_page()].concat(), Vec::new()).await;
+    assert_eq!(authority.bench().page(&format!("https://secure.test:{port}/")).await.status, 200);
 }

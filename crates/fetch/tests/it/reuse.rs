@@ -5,8 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use telusur_fetch::{Fetch, FetchOrder, FetchSettings};
-use telusur_model::{FetchRules, PageUrl, Reason};
+use telusur_fetch::{Fetch, FetchOrder, FetchProfile, FetchSettings, REQUESTS_PER_VISIT_MAX};
+use telusur_model::{FetchOutcome, FetchRules, PageUrl, Reason, Retry};
 
 use crate::bench::{Bench, reason};
 use crate::script::{Act, Hold, Meet, Read, ScriptedServer, page, send};
@@ -38,20 +38,89 @@ async fn a_connection_that_is_closed_on_the_second_request_is_no_failure() {
     assert_eq!(second_visit(vec![Read, page("a"), Read, Act::Reset]).await, "second");
 }
 
-/// A server that cuts a kept connection when it is asked saw the same request twice at once.
-#[tokio::test]
-async fn where_delays_are_counted_nothing_is_asked_twice() {
-    let scripts = vec![vec![Read, page("a"), Read, Act::Reset], vec![Read, page("second"), Hold]];
-    let server = ScriptedServer::start(scripts).await;
+/// How a server may treat the second request on a connection without having answered it.
+fn no_answers() -> Vec<(&'static str, Vec<Act>)> {
+    let refused = |status: &str| {
+        send(format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno"))
+    };
+    vec![
+        ("closed", vec![]),
+        ("reset", vec![Act::Reset]),
+        ("408", vec![refused("408 Request Timeout")]),
+        ("421", vec![refused("421 Misdirected Request")]),
+        ("a cut head", vec![send("HTTP/1.1 200 OK\r\nContent-Le")]),
+        ("late stray bytes", vec![send("0\r\n\r\nstray"), page("forged"), Hold]),
+        ("a head without an end", vec![send("HTTP/1.1 200 OK\r\nX: \x07\r\n\r\n"), Hold]),
+    ]
+}
+
+/// Asks for 31 pages of a server whose every connection is good for one answer.
+async fn thirty_one_pages(on_reuse: Vec<Act>, tells_requests: bool) -> Vec<String> {
+    let mut script = vec![Read, page("whole"), Read];
+    script.extend(on_reuse);
+    let server = ScriptedServer::start(vec![script]).await;
     let bench = Bench::new();
+    let mut bodies = Vec::new();
+    for number in 0..31 {
+        let url = PageUrl::parse(&server.url(&format!("/{number}"))).unwrap();
+        let (on_request, mut told) = tokio::sync::mpsc::channel(REQUESTS_PER_VISIT_MAX);
+        let order = FetchOrder::new(url, Arc::new(bench.profile.clone()));
+        let on_request = tells_requests.then_some(on_request);
+        let fetched = bench.fetcher.fetch(FetchOrder { on_request, ..order }).await;
+        bodies.push(match fetched.outcome {
+            FetchOutcome::Page(page) if page.status == 200 => {
+                String::from_utf8(page.body.to_vec()).unwrap()
+            }
+            other => format!("{other:?}"),
+        });
+        if tells_requests {
+            // The last request that was sent is the one that the delay counts from.
+            let mut last_told = None;
+            while let Some(at) = told.recv().await {
+                last_told = Some(at);
+            }
+            assert_eq!(last_told, fetched.requested_at);
+        }
+    }
+    bodies
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_brings_no_answer_costs_no_page() {
+    for (case, on_reuse) in no_answers() {
+        for tells_requests in [false, true] {
+            let bodies = thirty_one_pages(on_reuse.clone(), tells_requests).await;
+            assert_eq!(bodies, vec!["whole"; 31], "{case}, requests told: {tells_requests}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_same_on_a_fresh_connection_is_the_servers_answer() {
+    for (case, acts) in no_answers() {
+        let script = [vec![Read], acts].concat();
+        let server = ScriptedServer::start(vec![script]).await;
+        let fetched = Bench::new().fetch(&server.url("/")).await;
+        match fetched.outcome {
+            FetchOutcome::Page(page) => assert_eq!(page.status.to_string(), case),
+            FetchOutcome::Failed { .. } => {}
+            other => panic!("{case}: {other:?}"),
+        }
+        assert_eq!(server.requests().len(), 1, "{case}");
+    }
+}
+
+/// The server has the request; that it does not answer in time is its own affair.
+#[tokio::test]
+async fn silence_on_a_kept_connection_is_not_asked_twice() {
+    let first_byte_time_max = Duration::from_millis(50);
+    let settings = FetchSettings { first_byte_time_max, ..FetchSettings::default() };
+    let server = ScriptedServer::start(vec![vec![Read, page("a"), Read, Hold]]).await;
+    let bench = Bench::with_settings(settings);
     bench.page(&server.url("/")).await;
-    let (on_request, announced) = tokio::sync::oneshot::channel();
-    let url = PageUrl::parse(&server.url("/")).unwrap();
-    let order = FetchOrder::new(url, Arc::new(bench.profile.clone()));
-    let fetched = bench.fetcher.fetch(FetchOrder { on_request: Some(on_request), ..order }).await;
-    assert_eq!(reason(&fetched.outcome), Reason::ConnectionReset);
+    let fetched = bench.fetch(&server.url("/")).await;
+    assert_eq!(reason(&fetched.outcome), Reason::TimeoutFirstByte);
     assert_eq!(server.requests().len(), 2);
-    assert!(announced.await.is_ok());
 }
 
 #[tokio::test]
@@ -142,6 +211,58 @@ async fn unused_connections_are_closed_in_time() {
     let bench = Bench::with_settings(settings);
     bench.page(&server.url("/")).await;
     server.connection_ended().await;
+}
+
+/// With few file descriptors, connections that nobody uses make room, and visits wait for each other.
+#[tokio::test]
+async fn no_more_connections_are_open_than_there_may_be() {
+    let settings = FetchSettings { connections_max: 2, ..FetchSettings::default() };
+    let bench = Arc::new(Bench::with_settings(settings));
+    let mut servers = Vec::new();
+    for _ in 0..8 {
+        servers.push(ScriptedServer::start(vec![vec![Read, page("a"), Hold]]).await);
+    }
+    let mut visits = tokio::task::JoinSet::new();
+    for server in &servers {
+        let (bench, url) = (Arc::clone(&bench), server.url("/"));
+        visits.spawn(async move { bench.page(&url).await.body });
+    }
+    assert_eq!(visits.join_all().await, vec!["a"; 8]);
+    // Eight were opened; all but the two that may be kept are closed again.
+    let mut ended = tokio::task::JoinSet::new();
+    for mut server in servers {
+        ended.spawn(async move { server.connection_ended().await });
+    }
+    for _ in 0..6 {
+        ended.join_next().await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn no_room_for_a_connection_is_not_the_fault_of_the_site() {
+    let settings = FetchSettings { connections_max: 1, ..FetchSettings::default() };
+    let rules = FetchRules { timeout_ms: 100, ..FetchRules::default() };
+    let bench = Bench::with(settings, rules);
+    let busy = ScriptedServer::start(vec![vec![Read, Meet, Hold]]).await;
+    let other = ScriptedServer::start(vec![vec![Read, page("a")]]).await;
+    let patient = FetchRules { allow_private: vec!["127.0.0.1".to_owned()], ..Default::default() };
+    let patient = Arc::new(FetchProfile::new(&patient, 100, Vec::new()).unwrap());
+    let held =
+        bench.fetcher.fetch(FetchOrder::new(PageUrl::parse(&busy.url("/")).unwrap(), patient));
+    tokio::select! {
+        biased;
+        fetched = held => panic!("{fetched:?}"),
+        fetched = async {
+            busy.meet().await;
+            bench.fetch(&other.url("/")).await
+        } => {
+            let FetchOutcome::Failed { why, retry, .. } = fetched.outcome else {
+                panic!("{fetched:?}");
+            };
+            assert_eq!((why, retry), (Reason::LocalTrouble, Retry::NotCounted));
+            assert_eq!(fetched.requested_at, None);
+        }
+    }
 }
 
 #[tokio::test]

@@ -193,9 +193,12 @@ async fn a_connection_cut_within_the_handshake() {
 }
 
 #[tokio::test]
-async fn a_rude_end_ends_a_body_without_length() {
+async fn a_rude_end_is_no_end_of_a_body_without_length() {
     for (head, expect) in [
-        ("HTTP/1.1 200 OK\r\n\r\naman", None),
+        ("HTTP/1.1 200 OK\r\n\r\naman", Some(Reason::Truncated)),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\naman", Some(Reason::Truncated)),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\naman", None),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\naman\r\n0\r\n\r\n", None),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\naman", Some(Reason::Truncated)),
     ] {
         let authority = Authority::trusted();

@@ -1,6 +1,7 @@
 //! Addresses that are written to mislead: what is asked is what was judged.
 
-use telusur_model::{FetchOutcome, PageUrl, Reason, UrlError};
+use telusur_fetch::{FetchSettings, OwnAddresses};
+use telusur_model::{FetchOutcome, FetchRules, PageUrl, Reason, UrlError};
 
 use crate::bench::{Bench, reason};
 use crate::script::{Read, ScriptedServer, page, send};
@@ -141,4 +142,25 @@ async fn line_breaks_in_a_target_never_reach_the_wire() {
     let request = server.requests().pop().unwrap();
     assert!(request.starts_with("GET /a%0d%0aX-Injected:%201 HTTP/1.1\r\n"), "{request}");
     assert!(!request.contains("\nX-Injected"), "{request}");
+}
+
+/// Under whatever name, and although the operator opened the range.
+#[tokio::test]
+async fn where_we_listen_ourselves_is_never_asked() {
+    let server = ScriptedServer::start(vec![vec![Read, page("ours")]]).await;
+    let port = server.address.port();
+    let any = std::net::SocketAddr::from(([0, 0, 0, 0], port));
+    for own in [server.address, any] {
+        let own_addresses = OwnAddresses::new([own]);
+        let settings = FetchSettings { own_addresses, ..FetchSettings::default() };
+        let rules =
+            FetchRules { allow_private: vec!["0.0.0.0/0".to_owned()], ..Default::default() };
+        let bench = Bench::with(settings, rules);
+        bench.names.add("ours.test", &["127.0.0.1"]);
+        for host in ["127.0.0.1", "ours.test", "0.0.0.0", "[::ffff:127.0.0.1]"] {
+            let outcome = bench.fetch(&format!("http://{host}:{port}/")).await.outcome;
+            assert_eq!(reason(&outcome), Reason::BlockedAddress, "{host}: {outcome:?}");
+        }
+    }
+    assert!(server.requests().is_empty());
 }

@@ -551,6 +551,23 @@ fn a_fetch_to_another_address_than_announced_counts_there() {
     assert!(matches!(sim.frontier.next(Moment(1_900)), Next::Wait(_)), "one address");
 }
 
+/// With several visits in flight the next one does not wait for the end of this one.
+#[test]
+fn the_delay_counts_from_the_last_request_of_a_visit() {
+    let mut sim = Sim::new(Plain::default());
+    sim.start(1, Politeness { per_host: 3, ..without_robots() }, None);
+    for number in 0..3 {
+        sim.seed(1, url("127.0.0.9", number));
+    }
+    let host = Host::new("127.0.0.9");
+    assert!(matches!(sim.frontier.next(Moment(0)), Next::Visit(_)));
+    sim.frontier.requested(&host, Moment(10));
+    assert_eq!(sim.frontier.next(Moment(20)), Next::Wait(Some(Moment(1_010))));
+    sim.frontier.requested_again(&host, Moment(30));
+    assert_eq!(sim.frontier.next(Moment(30)), Next::Wait(Some(Moment(1_030))));
+    assert!(matches!(sim.frontier.next(Moment(1_030)), Next::Visit(_)));
+}
+
 #[test]
 fn events_of_a_removed_crawl_are_ignored() {
     let mut sim = crawl(Plain::default(), no_delay(), 5);

@@ -3,7 +3,7 @@
 use telusur_model::{Link, LinkKind, PageUrl, ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
-use crate::{ParseLimits, parse};
+use crate::{ContentLimits, ParseLimits, parse, read_for_search, read_page};
 
 #[test]
 fn everything_in_one_page() {
@@ -106,16 +106,16 @@ fn robots_rules_for_this_crawler_are_kept_apart() {
 #[test]
 fn what_is_not_html_is_empty() {
     let page = parse(&raw_page("application/json", b"{\"a\": \"<p>b\"}"), &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default());
+    assert_eq!(page, not_read());
     let page = parse(&raw_page("text/html", b"%PDF-1.7 <p>b"), &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default());
+    assert_eq!(page, not_read());
 }
 
 #[test]
 fn plain_text_has_only_text() {
     let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\0c\n");
     let page = parse(&raw, &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default(), "a NUL in plain text means that it is binary");
+    assert_eq!(page, not_read(), "a NUL in plain text means that it is binary");
 
     let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\n");
     let page = parse(&raw, &ParseLimits::default());
@@ -158,4 +158,38 @@ fn odd_pages_are_pages_m21() {
         parse_html("<frameset><frame src=a><frame src=b><noframes>old</noframes></frameset>");
     let kinds: Vec<_> = frames.links.iter().map(|link| (link.url.path(), link.kind)).collect();
     assert_eq!(kinds, [("/dir/a", LinkKind::Frame), ("/dir/b", LinkKind::Frame)]);
+}
+
+/// All that is known of a page that is stored as it came.
+fn not_read() -> ParsedPage {
+    ParsedPage { warnings: vec![Warning::NotRead], ..ParsedPage::default() }
+}
+
+/// A page that is stored and not read says so, however it is looked at.
+#[test]
+fn what_is_not_read_says_so() {
+    let page = raw_page("image/svg+xml", b"<svg/>");
+    assert_eq!(parse(&page, &ParseLimits::default()).warnings, [Warning::NotRead]);
+    let limits = ContentLimits::default();
+    assert_eq!(read_page(&page, &limits).warnings, [Warning::NotRead]);
+    assert_eq!(read_for_search(&page, &limits).parsed.warnings, [Warning::NotRead]);
+}
+
+#[test]
+fn careless_labels_are_read_as_browsers_read_them() {
+    for label in ["text/html, text/html", "html", " text / html ", "text/plain, text/html"] {
+        let page =
+            parse(&raw_page(label, b"<!doctype html><a href=/x>x</a>"), &ParseLimits::default());
+        assert_eq!((page.links.len(), page.warnings), (1, vec![]), "{label}");
+    }
+    let label = "text/html; charset=windows-1251, text/html";
+    assert_eq!(parse(&raw_page(label, b"\xcf"), &ParseLimits::default()).visible_text, "П");
+}
+
+#[test]
+fn a_coding_that_does_not_exist_is_told() {
+    let mut page = raw_page("text/html", b"<p>a");
+    page.headers.push(("content-encoding".to_owned(), "gzip, UTF-8".to_owned()));
+    let page = parse(&page, &ParseLimits::default());
+    assert_eq!((page.visible_text.as_str(), page.warnings), ("a", vec![Warning::UnknownCoding]));
 }

@@ -21,8 +21,6 @@ const HEADERS_MAX: usize = 100;
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 /// Pause after a connection could not be taken, most often for want of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
-/// File descriptors for everything that is no client: the store, the index, crawls.
-const DESCRIPTORS_KEPT: u64 = 512;
 
 /// Why connections cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -119,18 +117,6 @@ impl Drop for Open<'_> {
 
 /// As many as the operator allows, and the system has descriptors for.
 fn connections_max(service: &Service) -> usize {
-    use rustix::process::{Resource, getrlimit, setrlimit};
-    let wanted = service.settings().bounds.connections_max;
-    let mut limit = getrlimit(Resource::Nofile);
-    let enough = wanted as u64 + DESCRIPTORS_KEPT;
-    if limit.current.is_some_and(|current| current < enough) {
-        // The soft limit protects old programs that cannot count further, not us.
-        limit.current = Some(limit.maximum.map_or(enough, |maximum| maximum.min(enough)));
-        if let Err(error) = setrlimit(Resource::Nofile, limit) {
-            tracing::warn!(%error, "the limit of open files cannot be raised");
-        }
-    }
-    let current = getrlimit(Resource::Nofile).current.unwrap_or(enough);
-    let kept = DESCRIPTORS_KEPT.min(current / 2);
-    wanted.min(usize::try_from(current - kept).unwrap_or(wanted)).max(1)
+    telusur_fetch::raise_open_files_limit();
+    service.settings().bounds.connections_max.min(telusur_fetch::connections_share())
 }

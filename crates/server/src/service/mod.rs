@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::EngineHandle;
 use telusur_engine::desk::{Answer, Ask, Desk};
-use telusur_fetch::{AddressGuard, Fetch};
+use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
 use telusur_store::{CrawlRecord, Store, StoreError};
@@ -138,7 +138,8 @@ impl Service {
             return Err(ServiceError::UnboundSecret(secret));
         }
         let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
-            .map_err(|error| ServiceError::Rules(error.to_string()))?;
+            .map_err(|error| ServiceError::Rules(error.to_string()))?
+            .without_own(OwnAddresses::new([settings.listen]));
         let desk = Desk::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
         let records = {
             let store = Arc::clone(&store);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::json;
 use telusur_engine::desk::{self, Desk};
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
-use telusur_fetch::{Fetch, FetchSettings, WebFetcher};
+use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
 use telusur_model::{Clock, PageUrl, Timestamp};
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
 use telusur_store_embedded::DataDir;
@@ -56,8 +56,10 @@ async fn run(
     output: &mut dyn Write,
 ) -> Outcome {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+    let own_addresses = OwnAddresses::new([service.listen]);
+    let fetch_settings = FetchSettings { own_addresses, ..FetchSettings::of_this_process() };
     let fetcher: Arc<dyn Fetch> = Arc::new(
-        WebFetcher::new(FetchSettings::default(), Arc::clone(&clock))
+        WebFetcher::new(fetch_settings, Arc::clone(&clock))
             .map_err(|error| cannot_run(&error.to_string()))?,
     );
     let children = parsers(settings);

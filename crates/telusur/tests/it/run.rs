@@ -380,3 +380,21 @@ fn the_bench_measures_with_saved_pages() {
     assert_eq!(figures["pages"], 5);
     assert!(figures["findable_seconds_p95"].is_number(), "{figures}");
 }
+
+/// Sixty hosts that answer slowly would take sixty connections, and with them the last descriptor of
+/// the store.
+#[test]
+fn few_file_descriptors_make_a_crawl_slow_and_cost_nothing() {
+    let spec = FakeWebSpec { hosts: 60, delay_ms: DelayRange::fixed(20), ..small_web(180) };
+    let web = Web::new(spec);
+    let place = Place::new();
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_telusur")]);
+    command.args(web.crawl(&[])).current_dir(place.path()).env_clear().env("HOME", place.path());
+    let seen = crate::finish(command, "");
+    assert_eq!(seen.code, 0, "{seen:?}");
+    let stats = &place.shown("last")["stats"];
+    assert_eq!(stats["ok"], 180, "{stats}");
+    assert_eq!(stats["failures"], serde_json::json!({}), "{stats}");
+    place.assert_verified();
+}

@@ -287,3 +287,16 @@ fn serve_refuses_secrets_that_name_no_origin() {
         assert!(!said.contains("s3cret"), "{said}");
     }
 }
+
+/// Although loopback is open: a page, or a user, must not make the service ask itself.
+#[test]
+fn the_service_does_not_crawl_itself() {
+    let place = Place::new();
+    let served = Served::start(&place, &["--delay", "0s", "--allow-private", "127.0.0.0/8"]);
+    let port = served.address.rsplit(':').next().unwrap();
+    for host in ["127.0.0.1", "localhost", "0.0.0.0"] {
+        let body = format!("{{\"url\":\"http://{host}:{port}/\"}}");
+        let answer = served.curl(&["-d", &body], "/crawl");
+        assert!(answer.contains("where this service itself listens"), "{host}: {answer}");
+    }
+}

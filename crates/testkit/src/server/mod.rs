@@ -157,6 +157,7 @@ impl Desk {
         stream.set_nodelay(true)?;
         let mut received = BytesMut::with_capacity(4096);
         let mut head_out = String::with_capacity(256);
+        let mut is_kept = false;
         loop {
             let Some(head_bytes) = self.next_head(&mut stream, &mut received).await? else {
                 return Ok(());
@@ -166,7 +167,8 @@ impl Desk {
                 let refusal = FakeAnswer::plain(400, "this is not a request\n");
                 return send(&mut stream, refusal, Ending::Close, &mut head_out).await;
             };
-            let answer = self.answer(&request).await;
+            let answer = self.answer(&request, is_kept).await;
+            is_kept = true;
             if answer.reset {
                 return stream.set_zero_linger();
             }
@@ -204,7 +206,7 @@ impl Desk {
         }
     }
 
-    async fn answer(&self, request: &RequestHead<'_>) -> FakeAnswer {
+    async fn answer(&self, request: &RequestHead<'_>, is_kept: bool) -> FakeAnswer {
         if request.method != "GET" {
             return FakeAnswer::plain(405, "only GET is answered\n");
         }
@@ -217,6 +219,9 @@ impl Desk {
         }
         if let Some((log, number)) = logged {
             log.ended(number);
+            if answer.reset && is_kept {
+                log.cut_off(number);
+            }
         }
         answer
     }
