@@ -225,6 +225,9 @@ impl CrawlTask {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
         if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+            if visit.purpose.is_errand() {
+                return self.errand_refused(visit);
+            }
             running.ids_refused += u32::from(visit.place.id().is_some());
             let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
             let ending = Ending {
@@ -507,8 +510,11 @@ impl CrawlTask {
 
 /// Why a visit that was handed out is not carried out after all.
 fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Option<How> {
-    // The exclusion may be younger than the link.
-    if let Some(pattern) = context.scope.exclusion(&visit.url) {
+    // The exclusion may be younger than the link. Exclusions are for pages: robots.txt, probes and
+    // sitemaps are asked for whatever the user excludes.
+    if visit.purpose == Purpose::Page
+        && let Some(pattern) = context.scope.exclusion(&visit.url)
+    {
         let rule = format!("exclude {pattern}");
         return Some(How::Skipped { reason: Reason::Excluded, rule });
     }

@@ -29,7 +29,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 20] = [
+    let checks: [Promise; 21] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -38,6 +38,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("refused links keep their reason", keeps_reasons),
         ("the queue is breadth first", is_breadth_first),
         ("an ending counts once", counts_an_ending_once),
+        ("a visit that is in no queue is dropped, and no other", drops_what_is_in_no_queue),
         ("a failed visit waits in the lane Later", retries_later),
         ("budgets end endless hosts", ends_endless_hosts),
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
@@ -188,6 +189,26 @@ fn counts_an_ending_once(bench: &dyn Bench) {
     store.commit(once).unwrap();
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.visits), (1, 0, 1));
+    assert_verified(&*store);
+}
+
+/// It once ended the writer, and with it everybody's crawls.
+fn drops_what_is_in_no_queue(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://a.test/b"]);
+    let visits = queued(&*store, &record, "a.test");
+    let mut both = step(&*store, &record, visits[1].clone(), 200, &[]);
+    for lane in [Lane::Errand, Lane::Linear] {
+        let mut unqueued = step(&*store, &record, visits[0].clone(), 200, &[]);
+        unqueued.endings[0].visit.place.lane = lane;
+        let rule = "exclude x".to_owned();
+        unqueued.endings[0].how = How::Skipped { reason: Reason::Excluded, rule };
+        both.endings.extend(unqueued.endings);
+    }
+    let committed = store.commit(both).unwrap();
+    assert_eq!(committed.gone.len(), 3, "whoever handed them out is told of all");
+    let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
+    assert_eq!((stats.pages, stats.queued, stats.skipped), (1, 1, 0));
     assert_verified(&*store);
 }
 
