@@ -29,6 +29,8 @@ const GROUP_WAIT: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(4);
 /// How often the free space is looked at.
 const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
+/// The share of the limit by which more space must be free before paused crawls go on.
+const SPACE_MARGIN: u64 = 10;
 
 /// What the writer is asked to do, in order.
 pub(crate) enum CommitWork {
@@ -51,6 +53,8 @@ pub(crate) enum CommitWork {
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
     Account { active_ms: (CrawlNo, u64), host_delays: Vec<(CrawlNo, Host, Option<u64>)> },
+    /// How much space is left, for crawls that wait for it.
+    Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
 }
@@ -81,9 +85,11 @@ pub(crate) enum Written {
         crawl: CrawlNo,
         state: CrawlState,
     },
-    /// Less space is left than the limit.
-    SpaceIsLow {
+    /// So much space is left.
+    Space {
         free_bytes: u64,
+        /// Less than the limit.
+        is_low: bool,
     },
 }
 
@@ -223,6 +229,13 @@ impl Writer {
                 let exhausted = queued.len() < max;
                 self.report(Written::Refill { crawl, host, region, queued, exhausted });
             }
+            CommitWork::Space => {
+                // A little more than the limit, or crawls would be paused again at once.
+                let enough = self.free_bytes_min.saturating_add(self.free_bytes_min / SPACE_MARGIN);
+                if let Some(free_bytes) = self.store.free_bytes()? {
+                    self.report(Written::Space { free_bytes, is_low: free_bytes < enough });
+                }
+            }
             CommitWork::State { crawl, state } => {
                 self.commit(group)?;
                 self.store.set_state(crawl, state, self.clock.wall())?;
@@ -263,7 +276,7 @@ impl Writer {
         if let Some(free_bytes) = self.store.free_bytes()?
             && free_bytes < self.free_bytes_min
         {
-            self.report(Written::SpaceIsLow { free_bytes });
+            self.report(Written::Space { free_bytes, is_low: true });
         }
         Ok(())
     }

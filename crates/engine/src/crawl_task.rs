@@ -2,6 +2,7 @@
 //! events for it. The only place where crawls begin, change and end.
 
 mod lives;
+mod waits;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -13,12 +14,13 @@ use std::time::Duration;
 use telusur_frontier::{Frontier, IdEnd, Next};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
-    Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
+    Moment, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
 };
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::lives::EndingCrawl;
+pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load, Written};
@@ -26,6 +28,7 @@ use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
 use crate::parse_stage::ParseWork;
@@ -136,16 +139,16 @@ pub(crate) struct CrawlTask {
     pub(crate) pipeline_visits: usize,
     pub(crate) pipeline_bytes: u64,
     pub(crate) is_shutting_down: bool,
-    /// The visit that was answered last: its host can bear witness that the network works.
-    pub(crate) last_answered: Option<(CrawlNo, PageUrl)>,
-    /// When the last witness was called.
-    pub(crate) witness_called: Option<Moment>,
+    pub(crate) waits: Waits,
+    pub(crate) holding_back: Arc<HoldingBack>,
 }
 
 /// A crawl in this process.
 pub(crate) struct Running {
     pub(crate) context: Arc<CrawlContext>,
     state: CrawlState,
+    /// Since when, by this process's clock.
+    state_since: Moment,
     stats: CrawlStats,
     meter: RateMeter,
     /// Up to here the running time is written down.
@@ -159,6 +162,13 @@ pub(crate) struct Running {
     ids_refused: u32,
     /// What was last shown of its walks.
     walks: WalksShown,
+}
+
+impl Running {
+    /// Whether it asks for pages, and is not about to end.
+    fn is_running(&self) -> bool {
+        self.ending.is_none() && self.state == CrawlState::Running
+    }
 }
 
 impl CrawlTask {
@@ -277,10 +287,10 @@ impl CrawlTask {
         if visit.place.id().is_some() {
             running.ids_refused = 0;
         }
-        if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
-            self.last_answered = Some((visit.crawl, visit.url.clone()));
-        }
         let host = visit.url.host();
+        if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
+            self.waits.answered(visit.crawl, &host, &visit.url);
+        }
         let delay_before = self.frontier.host_delay_ms(visit.crawl, &host);
         let disposition = self.frontier.finished(&visit, &fetched, self.clock.now());
         if self.frontier.host_delay_ms(visit.crawl, &host) != delay_before {
@@ -317,13 +327,7 @@ impl CrawlTask {
             }
             Written::State { crawl, state } => self.state_written(crawl, state),
             Written::Robots { crawl, url, stored } => self.robots_stored(crawl, &url, stored)?,
-            Written::SpaceIsLow { free_bytes } => {
-                tracing::warn!(free_bytes, "little space is left on the disk");
-                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
-                for crawl in running {
-                    self.end(crawl, Goal::Pause(PauseReason::DiskFull), None);
-                }
-            }
+            Written::Space { free_bytes, is_low } => self.space_seen(free_bytes, is_low),
         }
         Ok(())
     }
@@ -373,7 +377,7 @@ impl CrawlTask {
 
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
-        self.call_witness(now);
+        self.watch_machine(now)?;
         if self.index.as_ref().is_some_and(IndexStage::has_ended) {
             self.finish_index_now();
         }
@@ -431,21 +435,6 @@ impl CrawlTask {
     fn finish_index_now(&mut self) {
         if let Some(error) = self.index.take().and_then(IndexStage::finish) {
             tracing::error!(error, "the search index cannot follow; it is made good later");
-        }
-    }
-
-    /// When nobody answers any more, the host that answered last is asked again.
-    fn call_witness(&mut self, now: Moment) {
-        let Some(since) = self.frontier.suspects_network_since() else { return };
-        if self.witness_called.is_some_and(|called| called >= since) {
-            return;
-        }
-        self.witness_called = Some(now);
-        tracing::warn!("nobody answers any more: the network here may be down");
-        if let Some((crawl, url)) = self.last_answered.clone()
-            && self.crawls.contains_key(&crawl)
-        {
-            self.send_for_robots(crawl, &url);
         }
     }
 

@@ -17,9 +17,12 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
-use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
+use crate::crawl_task::{
+    Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
+};
 use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
+use crate::holding_back::HoldingBack;
 use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
 use crate::page_source::StoredSource;
@@ -62,6 +65,7 @@ pub struct Engine {
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    holding_back: Arc<HoldingBack>,
     lending: Option<Lending>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
@@ -77,6 +81,7 @@ pub struct EngineHandle {
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    holding_back: Arc<HoldingBack>,
     lending: Option<Lending>,
 }
 
@@ -118,6 +123,7 @@ impl Engine {
             None => None,
         };
         let lending = index.as_ref().map(IndexStage::lending);
+        let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
             index,
             frontier: Frontier::new(),
@@ -135,8 +141,8 @@ impl Engine {
             pipeline_visits: 0,
             pipeline_bytes: 0,
             is_shutting_down: false,
-            last_answered: None,
-            witness_called: None,
+            waits: Waits::default(),
+            holding_back: Arc::clone(&holding_back),
         };
         let task = tokio::spawn(task.run());
         Ok(Self {
@@ -146,6 +152,7 @@ impl Engine {
             events,
             progress,
             asked_before: Arc::default(),
+            holding_back,
             lending,
             task,
             commit: Some(committer),
@@ -162,6 +169,7 @@ impl Engine {
             events: self.events.downgrade(),
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
+            holding_back: Arc::clone(&self.holding_back),
             lending: self.lending.clone(),
         }
     }
@@ -251,6 +259,11 @@ impl EngineHandle {
             .borrow()
             .get(&crawl)
             .is_some_and(|progress| !matches!(progress.state, CrawlState::Finished { .. }))
+    }
+
+    /// Why no further crawl should be started now: it would only wait with the others.
+    pub fn holds_back(&self) -> Option<PauseReason> {
+        self.holding_back.get()
     }
 
     /// Runs a crawl of the store, from where it is.

@@ -17,6 +17,7 @@ mod errands;
 mod error;
 mod fetch_stage;
 mod handle;
+mod holding_back;
 mod id_visits;
 mod imports;
 mod index_stage;

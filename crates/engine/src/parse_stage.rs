@@ -354,7 +354,7 @@ impl Reader {
     ) -> Result<Option<NotFoundLook>, PoolError> {
         Ok(match &fetched.outcome {
             FetchOutcome::Page(page) => match self.reading(page, ahead)? {
-                Reading::Read(read) => Some(look_of(page, &read.parsed)),
+                Reading::Read(read) => look_of(page, &read.parsed),
                 Reading::Failed { .. } => None,
             },
             FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),

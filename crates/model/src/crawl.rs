@@ -335,6 +335,18 @@ pub enum PauseReason {
     NoNetwork,
     /// Id after id may not be asked: robots.txt forbids it, or cannot be read.
     Refused,
+    /// It stopped the engine twice in a row, so it is not started a third time.
+    EngineStopped,
+}
+
+impl PauseReason {
+    /// Whether the crawl goes on without being told, when the cause is gone.
+    pub fn passes(self) -> bool {
+        match self {
+            Self::DiskFull | Self::NoNetwork => true,
+            Self::Asked | Self::Refused | Self::EngineStopped => false,
+        }
+    }
 }
 
 /// Why a crawl is over.

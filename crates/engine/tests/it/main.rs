@@ -10,6 +10,7 @@ mod endings;
 mod following;
 mod hostile;
 mod linear;
+mod machine;
 mod manners;
 mod parsing;
 mod reparse;
