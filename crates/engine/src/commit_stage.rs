@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
 use crate::errands::StoredRobots;
+use crate::faults::Faults;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 
 /// Visits in one group: more would only make the others wait longer.
@@ -57,6 +58,23 @@ pub(crate) enum CommitWork {
     Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
+}
+
+impl CommitWork {
+    /// The crawl that it is for, if it is for one.
+    fn crawl(&self) -> Option<CrawlNo> {
+        match self {
+            Self::Ending { ending, .. } => Some(ending.visit.crawl),
+            Self::Errand { visit, .. } => Some(visit.crawl),
+            Self::Found(found) => Some(found.crawl),
+            Self::Again(visits) => visits.first().map(|visit| visit.crawl),
+            Self::Account { active_ms: (crawl, _), .. }
+            | Self::Robots { crawl, .. }
+            | Self::Refill { crawl, .. } => Some(*crawl),
+            // Makes durable what others have brought.
+            Self::State { .. } | Self::Space => None,
+        }
+    }
 }
 
 /// What the writer reports.
@@ -133,6 +151,7 @@ pub(crate) struct Writer {
     /// group, and waiting for company would only stall the crawl.
     pub(crate) under_way: Arc<AtomicUsize>,
     pub(crate) free_bytes_min: u64,
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// Starts the writer's thread. It ends when the last sender of work is gone, or the store fails.
@@ -151,7 +170,8 @@ impl Writer {
             let deadline = Instant::now() + GROUP_WAIT;
             let mut next = Some(first);
             while let Some(item) = next.take() {
-                self.take(item, &mut group)?;
+                let of_crawl: Vec<CrawlNo> = item.crawl().into_iter().collect();
+                self.faults.watch_store(&of_crawl, || self.take(item, &mut group))?;
                 if group.visits() >= GROUP_VISITS_MAX {
                     break;
                 }
@@ -267,7 +287,8 @@ impl Writer {
             return Ok(());
         }
         let Group { step, load, errands } = std::mem::take(group);
-        let committed = self.store.commit(step)?;
+        let crawls: Vec<CrawlNo> = load.visits.keys().copied().collect();
+        let committed = self.faults.watch_store(&crawls, || self.store.commit(step))?;
         self.report(Written::Step { committed, load, errands });
         Ok(())
     }

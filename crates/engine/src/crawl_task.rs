@@ -27,6 +27,7 @@ use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
+use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
 use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
@@ -61,6 +62,33 @@ pub(crate) enum Event {
     Command(Command),
     StageDied(&'static str),
     Broken(EngineError),
+}
+
+impl Event {
+    /// The crawl that it is about, if it is about one.
+    fn crawl(&self) -> Option<CrawlNo> {
+        match self {
+            Self::Fetched(arrival) => Some(arrival.visit.crawl),
+            Self::Command(Command::Run { record, .. }) => Some(record.crawl.no),
+            Self::Command(
+                Command::End { crawl, .. }
+                | Command::Resume { crawl, .. }
+                | Command::Change { crawl, .. }
+                | Command::Again { crawl, .. },
+            ) => Some(*crawl),
+            Self::Written(
+                Written::Robots { crawl, .. }
+                | Written::Refill { crawl, .. }
+                | Written::State { crawl, .. },
+            ) => Some(*crawl),
+            Self::Written(Written::Step { .. } | Written::Space { .. })
+            | Self::Command(Command::Shutdown)
+            | Self::Requested { .. }
+            | Self::Addressed { .. }
+            | Self::StageDied(_)
+            | Self::Broken(_) => None,
+        }
+    }
 }
 
 /// A visit that is back from the web.
@@ -141,6 +169,7 @@ pub(crate) struct CrawlTask {
     pub(crate) is_shutting_down: bool,
     pub(crate) waits: Waits,
     pub(crate) holding_back: Arc<HoldingBack>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// A crawl in this process.
@@ -186,9 +215,9 @@ impl CrawlTask {
                 biased;
                 event = self.events.recv() => {
                     let Some(event) = event else { return Err(EngineError::StageDied("event")) };
-                    self.handle(event)?;
+                    self.handle_watched(event)?;
                     while let Ok(event) = self.events.try_recv() {
-                        self.handle(event)?;
+                        self.handle_watched(event)?;
                     }
                 }
                 _ = tick.tick() => self.tick()?,
@@ -210,7 +239,10 @@ impl CrawlTask {
             }
             match self.frontier.next(self.clock.now()) {
                 Next::Wait(until) => return Ok(until),
-                Next::Visit(visit) => self.dispatch(visit)?,
+                Next::Visit(visit) => {
+                    let faults = Arc::clone(&self.faults);
+                    faults.watch(&[visit.crawl], || self.dispatch(visit))?;
+                }
                 Next::NeedAddress { crawl, url } => match self.crawls.get(&crawl) {
                     Some(running) => self.fetch.resolve(url, &running.context),
                     None => self.frontier.address(&url.host(), None, self.clock.now()),
@@ -258,6 +290,12 @@ impl CrawlTask {
         }
         self.fetch.visit(visit, &running.context);
         Ok(())
+    }
+
+    fn handle_watched(&mut self, event: Event) -> Result<(), EngineError> {
+        let faults = Arc::clone(&self.faults);
+        let of_crawl: Vec<CrawlNo> = event.crawl().into_iter().collect();
+        faults.watch(&of_crawl, || self.handle(event))
     }
 
     fn handle(&mut self, event: Event) -> Result<(), EngineError> {

@@ -21,6 +21,7 @@ use crate::crawl_task::{
     Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
 };
 use crate::error::{EngineError, RequestError};
+use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
 use crate::holding_back::HoldingBack;
 use crate::index_stage::{IndexStage, Indexer};
@@ -65,6 +66,7 @@ pub struct Engine {
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    faults: Arc<Faults>,
     holding_back: Arc<HoldingBack>,
     lending: Option<Lending>,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
@@ -94,7 +96,9 @@ impl Engine {
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
         let (parse, parse_queue) = sync_channel(PIPELINE_VISITS_MAX + 1);
         let under_way = Arc::new(AtomicUsize::new(0));
+        let faults = Arc::<Faults>::default();
         let writer = Writer {
+            faults: Arc::clone(&faults),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             events: events.clone(),
@@ -105,6 +109,7 @@ impl Engine {
         let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
         let reader = Reader {
+            faults: Arc::clone(&faults),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             parser: Arc::clone(&parser),
@@ -129,7 +134,13 @@ impl Engine {
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            fetch: FetchStage { store: Arc::clone(&store), fetcher, events: events.clone() },
+            fetch: FetchStage {
+                store: Arc::clone(&store),
+                fetcher,
+                events: events.clone(),
+                faults: Arc::clone(&faults),
+            },
+            faults: Arc::clone(&faults),
             parse,
             commit,
             events: event_queue,
@@ -152,6 +163,7 @@ impl Engine {
             events,
             progress,
             asked_before: Arc::default(),
+            faults,
             holding_back,
             lending,
             task,
@@ -177,7 +189,9 @@ impl Engine {
     /// Waits until the engine fails. Returns only then.
     pub async fn failed(&mut self) -> EngineError {
         let ended = (&mut self.task).await;
-        self.cause(ended)
+        let cause = self.cause(ended);
+        self.faults.record(&cause, &self.running(), &*self.store, &*self.clock);
+        cause
     }
 
     /// Ends all crawls in order and closes the store. Crawls that were running go on at the next
@@ -186,7 +200,15 @@ impl Engine {
         let _ = self.events.send(Event::Command(Command::Shutdown)).await;
         let ended = (&mut self.task).await;
         if !matches!(ended, Ok(Ok(()))) {
-            return Err(self.cause(ended));
+            let cause = self.cause(ended);
+            self.faults.record(&cause, &self.running(), &*self.store, &*self.clock);
+            return Err(cause);
+        }
+        // An end in order: whatever happened before was not twice in a row.
+        for crawl in self.running() {
+            if self.store.crawl(crawl)?.is_some_and(|record| record.fault.is_some()) {
+                self.store.set_fault(crawl, None)?;
+            }
         }
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
@@ -220,6 +242,13 @@ impl Engine {
         .await;
     }
 
+    /// The crawls that run here, as far as they were shown.
+    fn running(&self) -> Vec<CrawlNo> {
+        let shown = self.progress.borrow();
+        let running = shown.values().filter(|progress| progress.state == CrawlState::Running);
+        running.map(|progress| progress.crawl).collect()
+    }
+
     /// Why the crawl task ended: the writer's error explains more than the silence it left.
     fn cause(
         &mut self,
@@ -230,7 +259,10 @@ impl Engine {
             Ok(Err(error)) => error,
             Err(_) => EngineError::StageDied("crawl"),
         };
-        match self.commit.take().filter(JoinHandle::is_finished).map(JoinHandle::join) {
+        // A writer that is gone is about to end, if it has not: its last words are worth the wait.
+        let is_gone = matches!(error, EngineError::StageDied("commit"));
+        let commit = self.commit.take().filter(|commit| is_gone || commit.is_finished());
+        match commit.map(JoinHandle::join) {
             Some(Ok(Err(store))) => EngineError::Store(store),
             _ => error,
         }

@@ -15,6 +15,7 @@ mod crawl_task;
 pub mod desk;
 mod errands;
 mod error;
+mod faults;
 mod fetch_stage;
 mod handle;
 mod holding_back;

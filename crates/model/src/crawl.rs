@@ -349,6 +349,30 @@ impl PauseReason {
     }
 }
 
+/// What is known of a crawl that ended the engine, until it has run without doing so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineFault {
+    /// How often in a row.
+    pub times: u32,
+    /// By what, the last time.
+    pub why: String,
+    /// Whether it alone can have been the cause. Else others ran as well, and each of them is tried
+    /// by itself.
+    pub is_certain: bool,
+}
+
+impl EngineFault {
+    /// In a sentence: `stopped the engine twice: …`.
+    pub fn text(&self) -> String {
+        let often = match self.times {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            times => format!("{times} times"),
+        };
+        format!("stopped the engine {often}: {}", self.why)
+    }
+}
+
 /// Why a crawl is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -9,9 +9,10 @@ mod ids;
 use std::sync::Arc;
 
 use telusur_model::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, FetchRules, FinishReason, Keep, Lane,
-    Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness, Purpose, RawPage,
-    Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp, UrlKeyer, Via, Visit,
+    Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, EngineFault, FetchRules, FinishReason,
+    Keep, Lane, Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness,
+    Purpose, RawPage, Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp,
+    UrlKeyer, Via, Visit,
 };
 
 use crate::{
@@ -29,7 +30,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 21] = [
+    let checks: [Promise; 22] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -47,6 +48,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("ids are kept as runs, in the step of their page", ids::keeps_runs),
         ("an id counts once, and its content is stored once", ids::counts_an_id_once),
         ("a page that a link led to first is not stored twice", ids::makes_way_for_ids),
+        ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
@@ -385,6 +387,20 @@ fn keeps_origins(bench: &dyn Bench) {
     assert_eq!(store.origin("http://a.test").unwrap(), Some(row("http://a.test")));
     assert_eq!(store.origin("http://c.test").unwrap(), None);
     assert_eq!(store.origins_of(&telusur_model::Host::new("a.test")).unwrap().len(), 2);
+}
+
+fn keeps_faults(bench: &dyn Bench) {
+    let store = bench.open();
+    let no = create(&*store, &["http://a.test/"]).crawl.no;
+    let fault = EngineFault { times: 1, why: "a panic".into(), is_certain: true };
+    store.set_fault(no, Some(fault.clone())).unwrap();
+    store.set_state(no, CrawlState::Running, Timestamp(3_000)).unwrap();
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.crawl(no).unwrap().unwrap().fault, Some(fault));
+    let stopped = CrawlState::Finished { why: telusur_model::FinishReason::Stopped };
+    store.set_state(no, stopped, Timestamp(4_000)).unwrap();
+    assert_eq!(store.crawl(no).unwrap().unwrap().fault, None);
 }
 
 fn survives_reopening(bench: &dyn Bench) {

@@ -110,7 +110,6 @@ async fn a_probe_that_stalls_or_is_refused_costs_the_site_nothing() {
     });
     let mut both = polite_crawl();
     both.seeds = Seeds::Links(vec![url("http://busy.test/"), url("http://stall.test/")]);
-    both.politeness.delay_ms = 1_000;
     both.politeness.per_host = 1;
     let (store, record) = bench.crawl(both).await;
     assert_eq!(PROBES.load(Ordering::Relaxed), 2, "each origin once");

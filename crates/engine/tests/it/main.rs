@@ -7,6 +7,7 @@ mod completeness;
 mod control;
 mod desk;
 mod endings;
+mod faults;
 mod following;
 mod hostile;
 mod linear;
