@@ -1,12 +1,15 @@
 //! Crawls that wait for the machine: for a network, or for space on the disk.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_model::{CrawlState, FinishReason, PauseReason, Seeds};
 use telusur_store::{CrawlStore, FrontierStore};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, crawl, finished, page, polite_crawl, until, url};
+use crate::bench::{Bench, accept, crawl, finished, page, polite_crawl, site_crawl, until, url};
+use crate::short_disk::ShortDisk;
 
 fn offline() -> CrawlState {
     CrawlState::Paused { why: PauseReason::NoNetwork }
@@ -124,4 +127,29 @@ async fn a_probe_that_stalls_or_is_refused_costs_the_site_nothing() {
         times.windows(2).map(|pair| pair[1].ms_since(pair[0])).max().unwrap()
     };
     assert!(longest_ms("busy.test") < 3_600_000, "nobody waited for what the probe was told");
+}
+
+/// A crawl that a full disk paused could once not be resumed, and did not go on when there was space.
+#[tokio::test]
+async fn a_crawl_goes_on_by_itself_when_there_is_space_again() {
+    let bench = Bench::of_site(|path| {
+        let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
+        page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+    });
+    let store = bench.open();
+    let disk = Arc::new(ShortDisk { store: Arc::clone(&store), free_bytes: AtomicU64::new(999) });
+    let parts = EngineParts { store: Arc::clone(&disk) as _, ..bench.parts(&store) };
+    let options = EngineOptions { parse_threads: 2, free_bytes_min: 1_000 };
+    let engine = Engine::start(parts, &options).unwrap();
+    let mut crawl = site_crawl();
+    crawl.limits.pages_max = Some(2_000);
+    let no = accept(&store, crawl);
+    engine.handle().run(no).await.unwrap();
+    let full = CrawlState::Paused { why: PauseReason::DiskFull };
+    until(&engine, no, |progress| progress.state == full).await;
+    assert_eq!(store.crawl(no).unwrap().unwrap().state, full);
+    disk.free_bytes.store(1_100, Ordering::Relaxed);
+    assert_eq!(finished(&engine, no).await.stats.pages, 2_000);
+    assert_eq!(engine.handle().holds_back(), None);
+    engine.shutdown().await.unwrap();
 }

@@ -17,5 +17,6 @@ mod parsing;
 mod reparse;
 mod robots;
 mod searching;
+mod short_disk;
 mod sitemaps;
 mod wire;
