@@ -19,6 +19,7 @@ use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
 use crate::errands::StoredRobots;
+use crate::faults::Faults;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 
 /// Visits in one group: more would only make the others wait longer.
@@ -29,6 +30,8 @@ const GROUP_WAIT: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(4);
 /// How often the free space is looked at.
 const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
+/// The share of the limit by which more space must be free before paused crawls go on.
+const SPACE_MARGIN: u64 = 10;
 
 /// What the writer is asked to do, in order.
 pub(crate) enum CommitWork {
@@ -51,8 +54,27 @@ pub(crate) enum CommitWork {
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
     Account { active_ms: (CrawlNo, u64), host_delays: Vec<(CrawlNo, Host, Option<u64>)> },
+    /// How much space is left, for crawls that wait for it.
+    Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
+}
+
+impl CommitWork {
+    /// The crawl that it is for, if it is for one.
+    fn crawl(&self) -> Option<CrawlNo> {
+        match self {
+            Self::Ending { ending, .. } => Some(ending.visit.crawl),
+            Self::Errand { visit, .. } => Some(visit.crawl),
+            Self::Found(found) => Some(found.crawl),
+            Self::Again(visits) => visits.first().map(|visit| visit.crawl),
+            Self::Account { active_ms: (crawl, _), .. }
+            | Self::Robots { crawl, .. }
+            | Self::Refill { crawl, .. } => Some(*crawl),
+            // Makes durable what others have brought.
+            Self::State { .. } | Self::Space => None,
+        }
+    }
 }
 
 /// What the writer reports.
@@ -81,9 +103,11 @@ pub(crate) enum Written {
         crawl: CrawlNo,
         state: CrawlState,
     },
-    /// Less space is left than the limit.
-    SpaceIsLow {
+    /// So much space is left.
+    Space {
         free_bytes: u64,
+        /// Less than the limit.
+        is_low: bool,
     },
 }
 
@@ -127,6 +151,7 @@ pub(crate) struct Writer {
     /// group, and waiting for company would only stall the crawl.
     pub(crate) under_way: Arc<AtomicUsize>,
     pub(crate) free_bytes_min: u64,
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// Starts the writer's thread. It ends when the last sender of work is gone, or the store fails.
@@ -145,7 +170,8 @@ impl Writer {
             let deadline = Instant::now() + GROUP_WAIT;
             let mut next = Some(first);
             while let Some(item) = next.take() {
-                self.take(item, &mut group)?;
+                let of_crawl: Vec<CrawlNo> = item.crawl().into_iter().collect();
+                self.faults.watch_store(&of_crawl, || self.take(item, &mut group))?;
                 if group.visits() >= GROUP_VISITS_MAX {
                     break;
                 }
@@ -223,6 +249,13 @@ impl Writer {
                 let exhausted = queued.len() < max;
                 self.report(Written::Refill { crawl, host, region, queued, exhausted });
             }
+            CommitWork::Space => {
+                // A little more than the limit, or crawls would be paused again at once.
+                let enough = self.free_bytes_min.saturating_add(self.free_bytes_min / SPACE_MARGIN);
+                if let Some(free_bytes) = self.store.free_bytes()? {
+                    self.report(Written::Space { free_bytes, is_low: free_bytes < enough });
+                }
+            }
             CommitWork::State { crawl, state } => {
                 self.commit(group)?;
                 self.store.set_state(crawl, state, self.clock.wall())?;
@@ -254,7 +287,8 @@ impl Writer {
             return Ok(());
         }
         let Group { step, load, errands } = std::mem::take(group);
-        let committed = self.store.commit(step)?;
+        let crawls: Vec<CrawlNo> = load.visits.keys().copied().collect();
+        let committed = self.faults.watch_store(&crawls, || self.store.commit(step))?;
         self.report(Written::Step { committed, load, errands });
         Ok(())
     }
@@ -263,7 +297,7 @@ impl Writer {
         if let Some(free_bytes) = self.store.free_bytes()?
             && free_bytes < self.free_bytes_min
         {
-            self.report(Written::SpaceIsLow { free_bytes });
+            self.report(Written::Space { free_bytes, is_low: true });
         }
         Ok(())
     }

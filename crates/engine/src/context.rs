@@ -1,6 +1,7 @@
 //! [`CrawlContext`]: a running crawl with everything compiled that its visits need.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use telusur_fetch::{FetchProfile, robots, sitemap};
 use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
@@ -9,12 +10,18 @@ use crate::error::RequestError;
 use crate::id_visits::WalkContext;
 use crate::soft_404::SoftNotFound;
 
+/// Longest that a probe may take: pages wait behind it. A server that is silent for longer would
+/// have given its worker back, too.
+const PROBE_TIME_MAX: Duration = Duration::from_secs(2);
+
 /// Shared by the visits of a crawl. Replaced as a whole when the crawl is changed.
 pub(crate) struct CrawlContext {
     pub(crate) crawl: Crawl,
     pub(crate) scope: Arc<Scope>,
     pub(crate) keyer: UrlKeyer,
     pub(crate) profile: Arc<FetchProfile>,
+    /// The same for probes.
+    pub(crate) probe_profile: Arc<FetchProfile>,
     /// The same for robots.txt files.
     pub(crate) robots_profile: Arc<FetchProfile>,
     /// The same for sitemaps.
@@ -39,6 +46,7 @@ impl CrawlContext {
         Ok(Self {
             scope: Arc::new(scope),
             keyer: UrlKeyer { seed: key_seed, drop_tracking: !crawl.keep_tracking },
+            probe_profile: Arc::new(profile.with_timeout_max(PROBE_TIME_MAX)),
             // One byte more than is read tells that there is more.
             robots_profile: Arc::new(profile.with_body_bytes_max(robots::BYTES_MAX as u64 + 1)),
             sitemap_profile: Arc::new(profile.with_body_bytes_max(sitemap::BYTES_MAX as u64 + 1)),
@@ -55,6 +63,7 @@ impl CrawlContext {
     pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
         Self {
             profile: Arc::clone(&earlier.profile),
+            probe_profile: Arc::clone(&earlier.probe_profile),
             robots_profile: Arc::clone(&earlier.robots_profile),
             sitemap_profile: Arc::clone(&earlier.sitemap_profile),
             soft_404: Arc::clone(&earlier.soft_404),
@@ -65,9 +74,22 @@ impl CrawlContext {
     /// How a visit with this purpose asks.
     pub(crate) fn profile_for(&self, purpose: Purpose) -> &Arc<FetchProfile> {
         match purpose {
-            Purpose::Page | Purpose::Probe => &self.profile,
+            Purpose::Page => &self.profile,
+            Purpose::Probe => &self.probe_profile,
             Purpose::Robots => &self.robots_profile,
             Purpose::Sitemap { .. } => &self.sitemap_profile,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_probe_does_not_keep_pages_waiting() {
+        let profile = FetchProfile::new(&Default::default(), 1 << 20, Vec::new()).unwrap();
+        assert!(profile.timeout_ms() > 10_000);
+        assert_eq!(profile.with_timeout_max(PROBE_TIME_MAX).timeout_ms(), 2_000);
     }
 }

@@ -2,6 +2,7 @@
 //! events for it. The only place where crawls begin, change and end.
 
 mod lives;
+mod waits;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::net::IpAddr;
@@ -13,19 +14,22 @@ use std::time::Duration;
 use telusur_frontier::{Frontier, IdEnd, Next};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
-    Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
+    Moment, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
 };
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::lives::EndingCrawl;
+pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load, Written};
 use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
+use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
 use crate::parse_stage::ParseWork;
@@ -58,6 +62,33 @@ pub(crate) enum Event {
     Command(Command),
     StageDied(&'static str),
     Broken(EngineError),
+}
+
+impl Event {
+    /// The crawl that it is about, if it is about one.
+    fn crawl(&self) -> Option<CrawlNo> {
+        match self {
+            Self::Fetched(arrival) => Some(arrival.visit.crawl),
+            Self::Command(Command::Run { record, .. }) => Some(record.crawl.no),
+            Self::Command(
+                Command::End { crawl, .. }
+                | Command::Resume { crawl, .. }
+                | Command::Change { crawl, .. }
+                | Command::Again { crawl, .. },
+            ) => Some(*crawl),
+            Self::Written(
+                Written::Robots { crawl, .. }
+                | Written::Refill { crawl, .. }
+                | Written::State { crawl, .. },
+            ) => Some(*crawl),
+            Self::Written(Written::Step { .. } | Written::Space { .. })
+            | Self::Command(Command::Shutdown)
+            | Self::Requested { .. }
+            | Self::Addressed { .. }
+            | Self::StageDied(_)
+            | Self::Broken(_) => None,
+        }
+    }
 }
 
 /// A visit that is back from the web.
@@ -136,16 +167,17 @@ pub(crate) struct CrawlTask {
     pub(crate) pipeline_visits: usize,
     pub(crate) pipeline_bytes: u64,
     pub(crate) is_shutting_down: bool,
-    /// The visit that was answered last: its host can bear witness that the network works.
-    pub(crate) last_answered: Option<(CrawlNo, PageUrl)>,
-    /// When the last witness was called.
-    pub(crate) witness_called: Option<Moment>,
+    pub(crate) waits: Waits,
+    pub(crate) holding_back: Arc<HoldingBack>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// A crawl in this process.
 pub(crate) struct Running {
     pub(crate) context: Arc<CrawlContext>,
     state: CrawlState,
+    /// Since when, by this process's clock.
+    state_since: Moment,
     stats: CrawlStats,
     meter: RateMeter,
     /// Up to here the running time is written down.
@@ -159,6 +191,13 @@ pub(crate) struct Running {
     ids_refused: u32,
     /// What was last shown of its walks.
     walks: WalksShown,
+}
+
+impl Running {
+    /// Whether it asks for pages, and is not about to end.
+    fn is_running(&self) -> bool {
+        self.ending.is_none() && self.state == CrawlState::Running
+    }
 }
 
 impl CrawlTask {
@@ -176,9 +215,9 @@ impl CrawlTask {
                 biased;
                 event = self.events.recv() => {
                     let Some(event) = event else { return Err(EngineError::StageDied("event")) };
-                    self.handle(event)?;
+                    self.handle_watched(event)?;
                     while let Ok(event) = self.events.try_recv() {
-                        self.handle(event)?;
+                        self.handle_watched(event)?;
                     }
                 }
                 _ = tick.tick() => self.tick()?,
@@ -200,7 +239,10 @@ impl CrawlTask {
             }
             match self.frontier.next(self.clock.now()) {
                 Next::Wait(until) => return Ok(until),
-                Next::Visit(visit) => self.dispatch(visit)?,
+                Next::Visit(visit) => {
+                    let faults = Arc::clone(&self.faults);
+                    faults.watch(&[visit.crawl], || self.dispatch(visit))?;
+                }
                 Next::NeedAddress { crawl, url } => match self.crawls.get(&crawl) {
                     Some(running) => self.fetch.resolve(url, &running.context),
                     None => self.frontier.address(&url.host(), None, self.clock.now()),
@@ -225,6 +267,9 @@ impl CrawlTask {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
         if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+            if visit.purpose.is_errand() {
+                return self.errand_refused(visit);
+            }
             running.ids_refused += u32::from(visit.place.id().is_some());
             let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
             let ending = Ending {
@@ -245,6 +290,12 @@ impl CrawlTask {
         }
         self.fetch.visit(visit, &running.context);
         Ok(())
+    }
+
+    fn handle_watched(&mut self, event: Event) -> Result<(), EngineError> {
+        let faults = Arc::clone(&self.faults);
+        let of_crawl: Vec<CrawlNo> = event.crawl().into_iter().collect();
+        faults.watch(&of_crawl, || self.handle(event))
     }
 
     fn handle(&mut self, event: Event) -> Result<(), EngineError> {
@@ -277,10 +328,10 @@ impl CrawlTask {
         if visit.place.id().is_some() {
             running.ids_refused = 0;
         }
-        if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
-            self.last_answered = Some((visit.crawl, visit.url.clone()));
-        }
         let host = visit.url.host();
+        if matches!(fetched.outcome, FetchOutcome::Page(_) | FetchOutcome::Redirected { .. }) {
+            self.waits.answered(visit.crawl, &host, &visit.url);
+        }
         let delay_before = self.frontier.host_delay_ms(visit.crawl, &host);
         let disposition = self.frontier.finished(&visit, &fetched, self.clock.now());
         if self.frontier.host_delay_ms(visit.crawl, &host) != delay_before {
@@ -317,13 +368,7 @@ impl CrawlTask {
             }
             Written::State { crawl, state } => self.state_written(crawl, state),
             Written::Robots { crawl, url, stored } => self.robots_stored(crawl, &url, stored)?,
-            Written::SpaceIsLow { free_bytes } => {
-                tracing::warn!(free_bytes, "little space is left on the disk");
-                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
-                for crawl in running {
-                    self.end(crawl, Goal::Pause(PauseReason::DiskFull), None);
-                }
-            }
+            Written::Space { free_bytes, is_low } => self.space_seen(free_bytes, is_low),
         }
         Ok(())
     }
@@ -373,7 +418,7 @@ impl CrawlTask {
 
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
-        self.call_witness(now);
+        self.watch_machine(now)?;
         let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in crawls {
             self.account(crawl, now, ACCOUNT_MS)?;
@@ -421,21 +466,6 @@ impl CrawlTask {
             }
         }
         Ok(())
-    }
-
-    /// When nobody answers any more, the host that answered last is asked again.
-    fn call_witness(&mut self, now: Moment) {
-        let Some(since) = self.frontier.suspects_network_since() else { return };
-        if self.witness_called.is_some_and(|called| called >= since) {
-            return;
-        }
-        self.witness_called = Some(now);
-        tracing::warn!("nobody answers any more: the network here may be down");
-        if let Some((crawl, url)) = self.last_answered.clone()
-            && self.crawls.contains_key(&crawl)
-        {
-            self.send_for_robots(crawl, &url);
-        }
     }
 
     /// The delay of a host has changed: written down with the next account.
@@ -499,8 +529,11 @@ impl CrawlTask {
 
 /// Why a visit that was handed out is not carried out after all.
 fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Option<How> {
-    // The exclusion may be younger than the link.
-    if let Some(pattern) = context.scope.exclusion(&visit.url) {
+    // The exclusion may be younger than the link. Exclusions are for pages: robots.txt, probes and
+    // sitemaps are asked for whatever the user excludes.
+    if visit.purpose == Purpose::Page
+        && let Some(pattern) = context.scope.exclusion(&visit.url)
+    {
         let rule = format!("exclude {pattern}");
         return Some(How::Skipped { reason: Reason::Excluded, rule });
     }

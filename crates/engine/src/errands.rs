@@ -212,6 +212,14 @@ impl CrawlTask {
         self.frontier.errand(visit, None);
     }
 
+    /// A probe may not go out, by the rules of its origin: nothing is learned. It has no row in the
+    /// store, so it ends as an errand and not as a visit.
+    pub(crate) fn errand_refused(&mut self, visit: Visit) -> Result<(), EngineError> {
+        self.frontier.skipped(&visit, self.clock.now());
+        let (visit, end) = (Box::new(visit), Box::new(ErrandEnd::Probe(None)));
+        self.write(CommitWork::Errand { visit, requested_at: None, body_bytes: 0, end })
+    }
+
     /// An errand has ended, and what it brought is durable.
     pub(crate) fn errand_ended(&mut self, visit: Visit, end: ErrandEnd) -> Result<(), EngineError> {
         let crawl = visit.crawl;

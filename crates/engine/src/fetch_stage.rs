@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::context::CrawlContext;
 use crate::crawl_task::{Arrival, Event};
+use crate::faults::Faults;
 use crate::stored_page::earlier_page;
 
 #[derive(Clone)]
@@ -16,6 +17,7 @@ pub(crate) struct FetchStage {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fetcher: Arc<dyn Fetch>,
     pub(crate) events: mpsc::Sender<Event>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 impl FetchStage {
@@ -28,7 +30,7 @@ impl FetchStage {
         // Without a delay nobody counts from the moment of the request.
         let tells_start = context.crawl.politeness.delay_ms > 0;
         tokio::spawn(async move {
-            let mut watch = DeathWatch::new(&stage.events);
+            let mut watch = DeathWatch::new(&stage, Some(visit.crawl));
             let (on_request, requested) = mpsc::channel(REQUESTS_PER_VISIT_MAX);
             let order = FetchOrder {
                 if_changed: base.map(|base| validators(&*store, base, &visit)).unwrap_or_default(),
@@ -74,7 +76,7 @@ impl FetchStage {
         let stage = self.clone();
         let profile = Arc::clone(&context.profile);
         tokio::spawn(async move {
-            let mut watch = DeathWatch::new(&stage.events);
+            let mut watch = DeathWatch::new(&stage, None);
             let resolved = stage.fetcher.resolve(&url, &profile).await;
             watch.disarm();
             // Without an address the visit is carried out all the same: it records the failure.
@@ -99,11 +101,14 @@ fn validators(store: &dyn Store, base: CrawlNo, visit: &Visit) -> Validators {
 /// Reports a task that dies: a worker that is silently gone would make a crawl wait for ever.
 struct DeathWatch {
     events: Option<mpsc::WeakSender<Event>>,
+    faults: Arc<Faults>,
+    crawl: Option<CrawlNo>,
 }
 
 impl DeathWatch {
-    fn new(events: &mpsc::Sender<Event>) -> Self {
-        Self { events: Some(events.downgrade()) }
+    fn new(stage: &FetchStage, crawl: Option<CrawlNo>) -> Self {
+        let (events, faults) = (Some(stage.events.downgrade()), Arc::clone(&stage.faults));
+        Self { events, faults, crawl }
     }
 
     fn disarm(&mut self) {
@@ -116,6 +121,9 @@ impl Drop for DeathWatch {
         if std::thread::panicking()
             && let Some(events) = self.events.take().and_then(|events| events.upgrade())
         {
+            if let Some(crawl) = self.crawl {
+                self.faults.blame(&[crawl], "a fetch panicked");
+            }
             tokio::spawn(async move {
                 let _ = events.send(Event::StageDied("fetch")).await;
             });

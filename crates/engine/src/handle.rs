@@ -17,9 +17,13 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
-use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply};
+use crate::crawl_task::{
+    Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
+};
 use crate::error::{EngineError, RequestError};
+use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::holding_back::HoldingBack;
 use crate::index_health::{IndexHealth, IndexReport};
 use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
@@ -63,6 +67,8 @@ pub struct Engine {
     events: mpsc::Sender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    faults: Arc<Faults>,
+    holding_back: Arc<HoldingBack>,
     lending: Option<Lending>,
     index_health: IndexHealth,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
@@ -79,6 +85,7 @@ pub struct EngineHandle {
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    holding_back: Arc<HoldingBack>,
     lending: Option<Lending>,
     index_health: IndexHealth,
 }
@@ -92,7 +99,9 @@ impl Engine {
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
         let (parse, parse_queue) = sync_channel(PIPELINE_VISITS_MAX + 1);
         let under_way = Arc::new(AtomicUsize::new(0));
+        let faults = Arc::<Faults>::default();
         let writer = Writer {
+            faults: Arc::clone(&faults),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             events: events.clone(),
@@ -103,6 +112,7 @@ impl Engine {
         let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
         let reader = Reader {
+            faults: Arc::clone(&faults),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
             parser: Arc::clone(&parser),
@@ -123,12 +133,19 @@ impl Engine {
         };
         let lending = index.as_ref().map(IndexStage::lending);
         let index_health = index.as_ref().map(IndexStage::health).unwrap_or_default();
+        let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
             index,
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
-            fetch: FetchStage { store: Arc::clone(&store), fetcher, events: events.clone() },
+            fetch: FetchStage {
+                store: Arc::clone(&store),
+                fetcher,
+                events: events.clone(),
+                faults: Arc::clone(&faults),
+            },
+            faults: Arc::clone(&faults),
             parse,
             commit,
             events: event_queue,
@@ -140,8 +157,8 @@ impl Engine {
             pipeline_visits: 0,
             pipeline_bytes: 0,
             is_shutting_down: false,
-            last_answered: None,
-            witness_called: None,
+            waits: Waits::default(),
+            holding_back: Arc::clone(&holding_back),
         };
         let task = tokio::spawn(task.run());
         Ok(Self {
@@ -151,6 +168,8 @@ impl Engine {
             events,
             progress,
             asked_before: Arc::default(),
+            faults,
+            holding_back,
             lending,
             index_health,
             task,
@@ -168,6 +187,7 @@ impl Engine {
             events: self.events.downgrade(),
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
+            holding_back: Arc::clone(&self.holding_back),
             lending: self.lending.clone(),
             index_health: self.index_health.clone(),
         }
@@ -176,7 +196,9 @@ impl Engine {
     /// Waits until the engine fails. Returns only then.
     pub async fn failed(&mut self) -> EngineError {
         let ended = (&mut self.task).await;
-        self.cause(ended)
+        let cause = self.cause(ended);
+        self.faults.record(&cause, &self.running(), &*self.store, &*self.clock);
+        cause
     }
 
     /// Ends all crawls in order and closes the store. Crawls that were running go on at the next
@@ -185,7 +207,15 @@ impl Engine {
         let _ = self.events.send(Event::Command(Command::Shutdown)).await;
         let ended = (&mut self.task).await;
         if !matches!(ended, Ok(Ok(()))) {
-            return Err(self.cause(ended));
+            let cause = self.cause(ended);
+            self.faults.record(&cause, &self.running(), &*self.store, &*self.clock);
+            return Err(cause);
+        }
+        // An end in order: whatever happened before was not twice in a row.
+        for crawl in self.running() {
+            if self.store.crawl(crawl)?.is_some_and(|record| record.fault.is_some()) {
+                self.store.set_fault(crawl, None)?;
+            }
         }
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
@@ -219,6 +249,13 @@ impl Engine {
         .await;
     }
 
+    /// The crawls that run here, as far as they were shown.
+    fn running(&self) -> Vec<CrawlNo> {
+        let shown = self.progress.borrow();
+        let running = shown.values().filter(|progress| progress.state == CrawlState::Running);
+        running.map(|progress| progress.crawl).collect()
+    }
+
     /// Why the crawl task ended: the writer's error explains more than the silence it left.
     fn cause(
         &mut self,
@@ -229,7 +266,10 @@ impl Engine {
             Ok(Err(error)) => error,
             Err(_) => EngineError::StageDied("crawl"),
         };
-        match self.commit.take().filter(JoinHandle::is_finished).map(JoinHandle::join) {
+        // A writer that is gone is about to end, if it has not: its last words are worth the wait.
+        let is_gone = matches!(error, EngineError::StageDied("commit"));
+        let commit = self.commit.take().filter(|commit| is_gone || commit.is_finished());
+        match commit.map(JoinHandle::join) {
             Some(Ok(Err(store))) => EngineError::Store(store),
             _ => error,
         }
@@ -263,6 +303,11 @@ impl EngineHandle {
             .borrow()
             .get(&crawl)
             .is_some_and(|progress| !matches!(progress.state, CrawlState::Finished { .. }))
+    }
+
+    /// Why no further crawl should be started now: it would only wait with the others.
+    pub fn holds_back(&self) -> Option<PauseReason> {
+        self.holding_back.get()
     }
 
     /// Runs a crawl of the store, from where it is.

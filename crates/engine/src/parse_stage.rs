@@ -23,6 +23,7 @@ use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
+use crate::faults::Faults;
 use crate::id_visits::is_of_walk;
 use crate::page_source::may_be_found;
 use crate::robots_reading::{ErrandEnd, robots_end};
@@ -55,7 +56,7 @@ pub(crate) fn start(
             let (work, reader) = (Arc::clone(&work), reader.clone());
             std::thread::Builder::new()
                 .name(format!("parse-{index}"))
-                .spawn(move || reader.run(&work))
+                .spawn(move || reader.run_watched(&work))
         })
         .collect()
 }
@@ -71,6 +72,7 @@ pub(crate) struct Reader {
     pub(crate) events: mpsc::Sender<Event>,
     /// Where pages wait for the index, if there is one.
     pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) faults: Arc<Faults>,
 }
 
 /// What was read out of a page.
@@ -91,6 +93,16 @@ impl PageRead {
 }
 
 impl Reader {
+    /// A thread that is silently gone would make the crawls whose pages it had wait for ever.
+    fn run_watched(&self, work: &Mutex<Receiver<ParseWork>>) {
+        let run = std::panic::AssertUnwindSafe(|| self.run(work));
+        if let Err(panic) = std::panic::catch_unwind(run) {
+            // If nobody listens, the engine has ended already.
+            let _ = self.events.blocking_send(Event::StageDied("parse"));
+            std::panic::resume_unwind(panic);
+        }
+    }
+
     fn run(&self, work: &Mutex<Receiver<ParseWork>>) {
         let mut taken = Vec::with_capacity(TAKEN_MAX);
         loop {
@@ -106,7 +118,8 @@ impl Reader {
                 Err(error) => return self.give_up(error),
             };
             for (next, reading) in taken.drain(..).zip(readings) {
-                let done = match self.read(next, reading) {
+                let crawl = next.visit.crawl;
+                let done = match self.faults.watch(&[crawl], || self.read(next, reading)) {
                     Ok(done) => done,
                     Err(error) => return self.give_up(error),
                 };
@@ -354,7 +367,7 @@ impl Reader {
     ) -> Result<Option<NotFoundLook>, PoolError> {
         Ok(match &fetched.outcome {
             FetchOutcome::Page(page) => match self.reading(page, ahead)? {
-                Reading::Read(read) => Some(look_of(page, &read.parsed)),
+                Reading::Read(read) => look_of(page, &read.parsed),
                 Reading::Failed { .. } => None,
             },
             FetchOutcome::Redirected { .. } => Some(NotFoundLook::Honest),

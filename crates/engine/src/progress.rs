@@ -82,7 +82,7 @@ pub(crate) fn picture(
     let sites_total = sites.len() as u64;
     let pages_per_second = meter.per_second();
     Progress {
-        suspects_network: frontier.suspects_network_since().is_some(),
+        suspects_network: frontier.cut_off_since(crawl).is_some(),
         crawl,
         state,
         in_flight: frontier.in_flight(crawl),

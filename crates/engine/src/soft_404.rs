@@ -49,14 +49,16 @@ impl SoftNotFound {
     }
 }
 
-/// How an origin looks that answered so for an address that nobody made.
-pub(crate) fn look_of(page: &RawPage, parsed: &ParsedPage) -> NotFoundLook {
-    if !(200..300).contains(&page.status) {
-        return NotFoundLook::Honest;
-    }
-    NotFoundLook::Soft {
-        fingerprint: simhash(&parsed.visible_text),
-        title_hash: hash_title(parsed),
+/// How an origin looks that answered so for an address that nobody made. A server that is in trouble
+/// or asks us to slow down has not said how.
+pub(crate) fn look_of(page: &RawPage, parsed: &ParsedPage) -> Option<NotFoundLook> {
+    match page.status {
+        200..300 => Some(NotFoundLook::Soft {
+            fingerprint: simhash(&parsed.visible_text),
+            title_hash: hash_title(parsed),
+        }),
+        408 | 425 | 429 | 500.. => None,
+        _ => Some(NotFoundLook::Honest),
     }
 }
 
@@ -107,7 +109,7 @@ mod tests {
         let (raw, missing) = page(&format!("{MENU} we could not find /a1b2c3 here"), "Oops");
         let known = SoftNotFound::default();
         assert!(!known.is_one(&raw, &missing));
-        known.learn("http://a.org".to_owned(), look_of(&raw, &missing));
+        known.learn("http://a.org".to_owned(), look_of(&raw, &missing).unwrap());
         assert!(known.is_one(&raw, &missing));
         let (raw, real) = page(&format!("{MENU} our new coffee is here since monday"), "Coffee");
         assert!(!known.is_one(&raw, &real));
@@ -117,6 +119,8 @@ mod tests {
     fn an_honest_host_is_believed() {
         let (raw, parsed) = page(MENU, "Not found");
         let raw = RawPage { status: 404, ..raw };
-        assert_eq!(look_of(&raw, &parsed), NotFoundLook::Honest);
+        assert_eq!(look_of(&raw, &parsed), Some(NotFoundLook::Honest));
+        let busy = RawPage { status: 503, ..raw };
+        assert_eq!(look_of(&busy, &parsed), None);
     }
 }

@@ -156,6 +156,11 @@ impl FetchProfile {
         Self { body_bytes_max, ..self.clone() }
     }
 
+    /// The same profile with less time for a visit.
+    pub fn with_timeout_max(&self, timeout_max: Duration) -> Self {
+        Self { timeout: self.timeout.min(timeout_max), ..self.clone() }
+    }
+
     /// Whether the certificate of this URL's host is verified.
     pub(crate) fn is_verified(&self, url: &PageUrl) -> bool {
         !self.insecure_hosts.iter().any(|host| host.as_str() == url.host_str())

@@ -41,6 +41,8 @@ pub(crate) struct CrawlState {
     pages_done: u64,
     quiet_until: Moment,
     pub(crate) paused: bool,
+    /// Since when its visits have failed, without an answer to any in between.
+    pub(crate) failing_since: Option<Moment>,
     /// The end has been announced.
     pub(crate) told: bool,
     head_max: usize,
@@ -160,12 +162,15 @@ impl HostQueue {
         }
     }
 
-    /// The visit that would be handed out: an errand or a retry that is due goes before fresh ones.
+    /// The visit that would be handed out: what must be known first, then a page that is due again,
+    /// then a probe, which serves the fresh ones that come after it.
     pub(crate) fn first(&self, now: Moment) -> Option<&Waiting> {
         let is_due = |waiting: &&Waiting| waiting.due.is_none_or(|due| due <= now);
-        let errand = self.errands.iter().find(is_due);
-        let due = errand.or_else(|| self.later.first().filter(is_due));
-        due.or_else(|| self.fresh.first())
+        let is_probe = |waiting: &&Waiting| waiting.visit.purpose == Purpose::Probe;
+        let mut due = self.errands.iter().filter(is_due);
+        let errand = due.clone().find(|waiting| !is_probe(waiting));
+        let first = errand.or_else(|| self.later.first().filter(is_due));
+        first.or_else(|| due.find(is_probe)).or_else(|| self.fresh.first())
     }
 
     /// When time alone brings a visit.
@@ -249,6 +254,7 @@ impl CrawlState {
             pages_done: start.pages_done,
             quiet_until: start.quiet_until,
             paused: false,
+            failing_since: None,
             told: false,
             head_max,
             queues: BTreeMap::new(),

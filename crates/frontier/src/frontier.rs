@@ -9,6 +9,7 @@ use telusur_model::{
     Visit,
 };
 
+use crate::charges::Charges;
 use crate::crawl::{CrawlState, SiteId};
 use crate::decision::{AskedEarlier, CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
 use crate::gate::Gate;
@@ -43,6 +44,7 @@ pub struct Frontier {
     /// Hosts whose lookup is under way.
     pub(crate) lookups: usize,
     pub(crate) suspicion: Suspicion,
+    charges: Charges,
     /// Queues looked at so far: the cost of all decisions.
     pub(crate) effort: u64,
     head_max: usize,
@@ -78,6 +80,7 @@ impl Frontier {
             level: 0,
             lookups: 0,
             suspicion: Suspicion::default(),
+            charges: Charges::default(),
             effort: 0,
             head_max: head_max.max(1),
         }
@@ -134,6 +137,8 @@ impl Frontier {
     pub fn remove(&mut self, crawl: CrawlNo) {
         let hosts = self.withdraw_queues(crawl);
         self.crawls.remove(&crawl);
+        self.charges.forget(crawl);
+        self.rest_if_nobody_asks();
         for &host in &hosts {
             let state = self.hosts.get_mut(host);
             state.crawls.retain(|no| *no != crawl);
@@ -156,12 +161,14 @@ impl Frontier {
         if let Some(crawl) = self.crawls.get_mut(&crawl) {
             crawl.paused = true;
         }
+        self.rest_if_nobody_asks();
     }
 
     /// The crawl goes on.
     pub fn resume(&mut self, crawl: CrawlNo) {
         if let Some(crawl) = self.crawls.get_mut(&crawl) {
             crawl.paused = false;
+            crawl.failing_since = None;
         }
     }
 
@@ -370,9 +377,20 @@ impl Frontier {
     }
 
     /// Since when nobody answers any more, so that the fault may be on this side. Until somebody
-    /// does, visits go out one at a time and their failures do not count as attempts.
+    /// does, crawls that failed try one visit at a time, and failures are charged to nobody.
     pub fn suspects_network_since(&self) -> Option<Moment> {
         self.suspicion.since()
+    }
+
+    /// Since when a crawl has failed and had no answer, if the fault may be on this side.
+    pub fn cut_off_since(&self, crawl: CrawlNo) -> Option<Moment> {
+        self.suspicion.since()?;
+        self.crawls.get(&crawl)?.failing_since
+    }
+
+    /// When somebody answered last, whoever it was.
+    pub fn answered_at(&self) -> Option<Moment> {
+        self.suspicion.answered_at()
     }
 
     /// The sites of a crawl and the pages of each.
@@ -525,20 +543,77 @@ impl Frontier {
         visit: &Visit,
         fetched: &Fetched,
     ) -> Disposition {
+        let answer = Answer::of(fetched);
+        let is_probe = visit.purpose == Purpose::Probe;
+        if answer.is_reply() {
+            self.note_reply(host, visit, fetched);
+        } else if answer == Answer::Unreachable && !is_probe {
+            self.note_failure(host, visit);
+        }
+        // A probe teaches how unknown URLs look and nothing else. It asks for what the site never
+        // offered, so its answer must not slow down, silence or rest the site; it is not repeated.
+        if is_probe {
+            return Disposition::Settle;
+        }
         let base_ms = self.strictest_terms(self.hosts.get(host).crawls.iter()).delay_ms;
         let Some(crawl) = self.crawls.get(&visit.crawl) else { return Disposition::Settle };
         let politeness = &crawl.politeness;
         let pace = &mut self.hosts.get_mut(host).pace;
         let was_resting = pace.is_resting(self.now);
-        let answer = Answer::of(fetched);
-        if answer != Answer::Silent {
+        let is_in_doubt = self.suspicion.since().is_some();
+        if answer != Answer::Silent && !is_in_doubt {
             pace.took(fetched.took_ms);
         }
-        self.suspicion.note(host, answer, !pace.has_answered(), self.now);
-        let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
-        pace.learn(answer, politeness, base_ms, asked_at, self.now);
-        let is_excused = was_resting || self.suspicion.since().is_some();
-        disposition(visit, fetched, politeness, pace, is_excused)
+        if answer != Answer::Unreachable || !is_in_doubt {
+            let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
+            pace.learn(answer, politeness, base_ms, asked_at, self.now);
+        }
+        let attempt = self.charges.attempt(visit);
+        let is_excused = was_resting || is_in_doubt;
+        match disposition(visit, attempt, fetched, politeness, pace, is_excused) {
+            Disposition::Settle => {
+                self.charges.settled(visit);
+                Disposition::Settle
+            }
+            Disposition::Retry { after_ms, counted } if answer == Answer::Unreachable => {
+                let counted = counted && self.charges.count(visit);
+                Disposition::Retry { after_ms, counted }
+            }
+            retry @ Disposition::Retry { .. } => retry,
+        }
+    }
+
+    fn note_reply(&mut self, host: HostId, visit: &Visit, fetched: &Fetched) {
+        self.suspicion.answered(host, fetched.took_ms, self.now);
+        self.charges.stand();
+        if let Some(crawl) = self.crawls.get_mut(&visit.crawl) {
+            crawl.failing_since = None;
+        }
+    }
+
+    fn note_failure(&mut self, host: HostId, visit: &Visit) {
+        let now = self.now;
+        if let Some(crawl) = self.crawls.get_mut(&visit.crawl) {
+            crawl.failing_since.get_or_insert(now);
+        }
+        if !self.suspicion.failed(host, &self.hosts.get(host).pace, now) {
+            return;
+        }
+        // What failed since the last answer was not the fault of its hosts and pages either.
+        self.charges.forgive();
+        for (host, before) in self.suspicion.failing() {
+            if let Some(state) = self.hosts.remembered(host) {
+                state.pace.forgive(&before);
+                self.refresh_host(host);
+            }
+        }
+    }
+
+    /// With no crawl left that asks, nobody could answer: there is nothing to suspect.
+    fn rest_if_nobody_asks(&mut self) {
+        if self.crawls.values().all(|crawl| crawl.paused) {
+            self.suspicion.rest();
+        }
     }
 
     /// Ends the flight of a visit within its crawl, and accounts for it.

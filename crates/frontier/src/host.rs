@@ -141,6 +141,11 @@ impl Hosts {
         self.states.get_mut(&id).expect("a host is forgotten only when nothing refers to it")
     }
 
+    /// A host that may have been forgotten.
+    pub(crate) fn remembered(&mut self, id: HostId) -> Option<&mut HostState> {
+        self.states.get_mut(&id)
+    }
+
     pub(crate) fn forget_unused(&mut self, now: Moment) {
         let ids = &mut self.ids;
         self.states.retain(|_, state| {

@@ -23,6 +23,7 @@ mod line;
 mod ids;
 mod linear;
 
+mod charges;
 mod flights;
 mod gate;
 mod host;

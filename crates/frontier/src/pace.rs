@@ -59,6 +59,14 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    /// Whether anybody said anything.
+    pub(crate) fn is_reply(self) -> bool {
+        match self {
+            Self::Well | Self::Troubled | Self::Throttled { .. } => true,
+            Self::Unreachable | Self::Silent => false,
+        }
+    }
+
     pub(crate) fn of(fetched: &Fetched) -> Self {
         match &fetched.outcome {
             FetchOutcome::Page(page) if matches!(page.status, 429 | 503) => {
@@ -166,6 +174,14 @@ impl Pace {
             Answer::Unreachable => self.failed(now),
             Answer::Silent => {}
         }
+    }
+
+    /// Takes back what failures have taught since `before`: they were not the host's.
+    pub(crate) fn forgive(&mut self, before: &Self) {
+        self.failures = before.failures;
+        self.rests = before.rests;
+        self.resting_until = before.resting_until;
+        self.response_ms = before.response_ms;
     }
 
     /// Whether the host has ever said something.

@@ -13,10 +13,11 @@ const LOCAL_TROUBLE_MS: u64 = 1_000;
 /// Runs of 429 are not counted as attempts up to this many times the attempts.
 const THROTTLED_RUN_FACTOR: u32 = 5;
 
-/// What becomes of a visit. `is_excused`: the host had gone to rest before this visit ended, or
-/// nobody at all answers; `pace`: what is known of it now, this outcome included.
+/// What becomes of a visit. `attempt`: which one it is; `is_excused`: the host had gone to rest before
+/// this visit ended, or nobody at all answers; `pace`: what is known of it now, this outcome included.
 pub(crate) fn disposition(
     visit: &Visit,
+    attempt: u8,
     fetched: &Fetched,
     politeness: &Politeness,
     pace: &Pace,
@@ -27,10 +28,10 @@ pub(crate) fn disposition(
             Answer::Throttled { retry_after_ms } if politeness.adaptive => retry_after_ms,
             _ => None,
         };
-        let after_ms = back_off_ms(visit.attempt, visit.key).max(retry_after_ms.unwrap_or(0));
+        let after_ms = back_off_ms(attempt, visit.key).max(retry_after_ms.unwrap_or(0));
         Disposition::Retry { after_ms, counted }
     };
-    let attempts_left = visit.attempt < politeness.attempts_max;
+    let attempts_left = attempt < politeness.attempts_max;
     match &fetched.outcome {
         FetchOutcome::Failed { retry: Retry::NotCounted, .. } => {
             Disposition::Retry { after_ms: LOCAL_TROUBLE_MS, counted: false }

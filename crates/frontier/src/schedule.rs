@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use telusur_model::{CrawlNo, Door, Lane, Moment, QueuePlace, Visit};
+use telusur_model::{CrawlNo, Door, Lane, Moment, Purpose, QueuePlace, Visit};
 
 use crate::crawl::Turn;
 use crate::decision::Next;
@@ -42,13 +42,13 @@ impl Frontier {
             return finish;
         }
         let by_timer = self.timers.first().map(|&(moment, _)| moment);
-        let by_crawl = self.crawls.values().filter_map(|crawl| crawl.opens_at()).min();
-        // Whoever is ready waits for the next trial, if there is one to come.
-        let by_crawl = by_crawl.map(|moment| match self.suspicion.next_at() {
-            Some(next_at) => moment.max(next_at),
-            None => moment,
+        // A crawl that failed waits for the next trial, if there is one to come.
+        let trial_at = self.suspicion.next_at().unwrap_or(Moment(0));
+        let by_crawl = self.crawls.values().filter_map(|crawl| {
+            let opens_at = crawl.opens_at()?;
+            Some(if crawl.failing_since.is_some() { opens_at.max(trial_at) } else { opens_at })
         });
-        Next::Wait([by_timer, by_crawl].into_iter().flatten().min())
+        Next::Wait(by_timer.into_iter().chain(by_crawl).min())
     }
 
     fn fire_timers(&mut self) {
@@ -64,16 +64,16 @@ impl Frontier {
 
     /// The least served host of the least served crawl.
     fn next_visit(&mut self) -> Option<Next> {
-        if self.suspicion.next_at().is_some_and(|moment| moment > self.now) {
-            return None;
-        }
         if let Some((no, host)) = self.witness_ready() {
+            self.suspicion.called_witness();
             return self.hand_out(no, host);
         }
+        let must_wait = self.suspicion.next_at().is_some_and(|moment| moment > self.now);
         loop {
             let open = self
                 .crawls
                 .values()
+                .filter(|crawl| !must_wait || crawl.failing_since.is_none())
                 .filter_map(|crawl| Some((crawl.service, crawl.no, crawl.turn(self.now)?)));
             let (_, no, turn) = open.min_by_key(|&(service, no, _)| (service, no))?;
             match turn {
@@ -126,17 +126,22 @@ impl Frontier {
         is_ruled && address.is_none_or(|address| self.address_opening(address).is_open(self.now))
     }
 
-    /// While we suspect ourselves: an errand to the host that answered last goes before everything.
+    /// While we suspect ourselves: an errand to a host that answered lately goes before everything.
     fn witness_ready(&self) -> Option<(CrawlNo, HostId)> {
-        let host = self.suspicion.witness()?;
-        let crawl = self.crawls.values().find(|crawl| {
-            !crawl.paused
-                && crawl.queues.get(&host).is_some_and(|queue| {
-                    matches!(queue.standing.spot, Spot::Ready { is_id: false, .. })
-                        && queue.first(self.now).is_some_and(|it| it.visit.purpose.is_errand())
-                })
-        })?;
-        Some((crawl.no, host))
+        if !self.suspicion.may_call_witness(self.now) {
+            return None;
+        }
+        let is_errand = |visit: &Visit| visit.purpose == Purpose::Robots;
+        self.suspicion.witnesses().find_map(|host| {
+            let crawl = self.crawls.values().find(|crawl| {
+                !crawl.paused
+                    && crawl.queues.get(&host).is_some_and(|queue| {
+                        matches!(queue.standing.spot, Spot::Ready { is_id: false, .. })
+                            && queue.first(self.now).is_some_and(|it| is_errand(&it.visit))
+                    })
+            })?;
+            Some((crawl.no, host))
+        })
     }
 
     fn hand_out(&mut self, no: CrawlNo, host: HostId) -> Option<Next> {
@@ -156,6 +161,7 @@ impl Frontier {
         let trust = self.hosts.get(host).pace.trust();
         let crawl = self.crawls.get_mut(&no).expect("its visit was just taken from it");
         let site = crawl.queue(host).site;
+        let is_trial = crawl.failing_since.is_some();
         crawl.flights.begin(visit.place, trust, now);
         crawl.serve(site, now);
         // Start-time fair queueing: a crawl that comes late, or had nothing to do for a while,
@@ -164,7 +170,7 @@ impl Frontier {
         let start = crawl.service.max(self.level.saturating_sub(HEAD_START));
         crawl.service = start + 1;
         self.level = self.level.max(start);
-        self.suspicion.tried(now);
+        self.suspicion.asked(now, is_trial);
         self.enter_gates(no, host, visit.place);
         Next::Visit(visit)
     }

@@ -1,92 +1,174 @@
-//! [`Suspicion`]: is it the web, or is it us? When host after host cannot be reached and nobody
-//! answers any more, the fault is more likely on this side: a cable, a resolver, a firewall. The
-//! host that answered last is the witness: if it still answers, the others are at fault.
+//! [`Suspicion`]: is it the web, or is it us? When nobody at all has answered for longer than
+//! answers take here, the fault is more likely on this side: a cable, a resolver, a firewall. Until
+//! somebody answers, failures are charged to nobody. Hosts that answered lately are the witnesses: if
+//! one of them still answers, the others are at fault.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, VecDeque};
 
 use telusur_model::Moment;
 
 use crate::host::HostId;
-use crate::pace::Answer;
+use crate::pace::Pace;
 
-/// Different hosts that must fail, without an answer from anybody in between. Twice as many after
-/// each time that the suspicion was wrong: some crawls end in a long list of dead links.
-const HOSTS_MIN: usize = 3;
-const HOSTS_MAX: usize = 1000;
-/// How long to wait before trying again; each time twice as long.
-const PROBE_MS_MIN: u64 = 5_000;
-const PROBE_MS_MAX: u64 = 60_000;
+/// Silence that is never suspicious, however quick answers are here.
+const SILENCE_MS_MIN: u64 = 5_000;
+/// Before the first answer nobody knows how long answers take here: as long as the time limits for
+/// connecting (5 s) and for the first byte (10 s) allow.
+const SILENCE_MS_UNKNOWN: u64 = 15_000;
+/// Silence that is always suspicious.
+const SILENCE_MS_MAX: u64 = 60_000;
+/// Silence must be so many times longer than the slowest of the late answers took.
+const SLOWEST_FACTOR: u64 = 2;
+/// The slowest answer is forgotten by this share with every other answer.
+const SLOWEST_FADES: u64 = 32;
+/// Doublings of the silence after false alarms: some crawls end in a long list of dead links.
+const FALSE_ALARMS_MAX: u32 = 4;
+/// Different hosts that must fail as long as nobody has ever answered: one host that was never there
+/// is a wrong address.
+const STRANGERS_MIN: usize = 3;
+/// How long to wait between two trials; each time twice as long.
+const TRIAL_MS_MIN: u64 = 5_000;
+const TRIAL_MS_MAX: u64 = 30_000;
+/// Hosts that are asked whether they still answer.
+pub(crate) const WITNESSES_MAX: usize = 3;
+/// Hosts that are remembered as failing since the last answer.
+const FAILING_MAX: usize = 10_000;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Suspicion {
-    hosts_min: usize,
-    /// Hosts that failed since the last answer from anybody; at most `hosts_min`.
-    failing: BTreeSet<HostId>,
-    trial: Option<Trial>,
-    /// The host that answered last.
-    witness: Option<HostId>,
-}
-
-impl Default for Suspicion {
-    fn default() -> Self {
-        Self { hosts_min: HOSTS_MIN, failing: BTreeSet::new(), trial: None, witness: None }
-    }
+    /// How long the slowest answers take here; `None` before the first.
+    slowest_ms: Option<u64>,
+    false_alarms: u32,
+    answered_at: Option<Moment>,
+    /// When the first visit went out after the last answer.
+    asking_since: Option<Moment>,
+    /// Hosts that failed since the last answer, with what was known of each before.
+    failing: BTreeMap<HostId, Pace>,
+    doubt: Option<Doubt>,
+    /// The hosts that answered last, the latest first.
+    witnesses: VecDeque<HostId>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Trial {
+struct Doubt {
     since: Moment,
     next_at: Moment,
     wait_ms: u64,
+    witnesses_asked: usize,
 }
 
 impl Suspicion {
     /// Since when we suspect ourselves.
     pub(crate) fn since(&self) -> Option<Moment> {
-        self.trial.map(|trial| trial.since)
+        self.doubt.map(|doubt| doubt.since)
     }
 
-    /// When the next visit may go out; `None`: no suspicion.
+    /// When somebody answered last.
+    pub(crate) fn answered_at(&self) -> Option<Moment> {
+        self.answered_at
+    }
+
+    /// When a crawl that failed may try again; `None`: no suspicion.
     pub(crate) fn next_at(&self) -> Option<Moment> {
-        self.trial.map(|trial| trial.next_at)
+        self.doubt.map(|doubt| doubt.next_at)
     }
 
-    /// The host to ask first while we suspect ourselves.
-    pub(crate) fn witness(&self) -> Option<HostId> {
-        self.witness.filter(|_| self.trial.is_some())
+    /// The hosts to ask first while we suspect ourselves.
+    pub(crate) fn witnesses(&self) -> impl Iterator<Item = HostId> {
+        self.witnesses.iter().copied().filter(|_| self.doubt.is_some())
     }
 
-    /// Hears of an outcome. `is_stranger`: the host has never answered anything.
-    pub(crate) fn note(&mut self, host: HostId, answer: Answer, is_stranger: bool, now: Moment) {
-        match answer {
-            Answer::Silent => {}
-            // Where others have answered, a host that never did says more about itself than about
-            // us: a list of a thousand hosts has hundreds that are dead, and they fail together.
-            Answer::Unreachable if is_stranger && self.witness.is_some() => {}
-            Answer::Unreachable => {
-                if self.failing.len() < self.hosts_min {
-                    self.failing.insert(host);
-                }
-                if self.failing.len() == self.hosts_min && self.trial.is_none() {
-                    let next_at = now.plus_ms(PROBE_MS_MIN);
-                    self.trial = Some(Trial { since: now, next_at, wait_ms: PROBE_MS_MIN });
-                }
-            }
-            Answer::Well | Answer::Troubled | Answer::Throttled { .. } => {
-                if self.trial.take().is_some() && self.witness == Some(host) {
-                    self.hosts_min = (2 * self.hosts_min).min(HOSTS_MAX);
-                }
-                self.failing.clear();
-                self.witness = Some(host);
-            }
+    /// Whether a witness may be asked at once. One that fails is asked again like everybody else.
+    pub(crate) fn may_call_witness(&self, now: Moment) -> bool {
+        let doubt = self
+            .doubt
+            .filter(|doubt| doubt.next_at <= now || doubt.witnesses_asked < self.witnesses.len());
+        doubt.is_some()
+    }
+
+    /// A visit goes out. `is_trial`: its crawl has failed, and waited for its turn to try.
+    pub(crate) fn asked(&mut self, now: Moment, is_trial: bool) {
+        self.asking_since.get_or_insert(now);
+        if let Some(doubt) = self.doubt.as_mut().filter(|doubt| is_trial && doubt.next_at <= now) {
+            doubt.wait_ms = (2 * doubt.wait_ms).min(TRIAL_MS_MAX);
+            doubt.next_at = now.plus_ms(doubt.wait_ms);
         }
     }
 
-    /// One visit goes out to see whether anybody answers.
-    pub(crate) fn tried(&mut self, now: Moment) {
-        if let Some(trial) = &mut self.trial {
-            trial.wait_ms = (2 * trial.wait_ms).min(PROBE_MS_MAX);
-            trial.next_at = now.plus_ms(trial.wait_ms);
+    /// A witness goes out.
+    pub(crate) fn called_witness(&mut self) {
+        if let Some(doubt) = &mut self.doubt {
+            doubt.witnesses_asked += 1;
         }
+    }
+
+    /// Somebody answered, whatever it was: the network works.
+    pub(crate) fn answered(&mut self, host: HostId, took_ms: u64, now: Moment) {
+        let slowest_ms = self.slowest_ms.unwrap_or(0);
+        self.slowest_ms = Some(took_ms.max(slowest_ms - slowest_ms / SLOWEST_FADES));
+        self.answered_at = Some(now);
+        if self.doubt.take().is_some() {
+            // Whoever failed before was cut off like us. Somebody else never was.
+            let was_right = self.failing.contains_key(&host);
+            let false_alarms = (self.false_alarms + 1).min(FALSE_ALARMS_MAX);
+            self.false_alarms = if was_right { 0 } else { false_alarms };
+        }
+        self.forget_failures();
+        if self.witnesses.front() != Some(&host) {
+            self.witnesses.retain(|witness| *witness != host);
+            self.witnesses.push_front(host);
+            self.witnesses.truncate(WITNESSES_MAX);
+        }
+    }
+
+    /// A host could not be reached. `before`: what was known of it. Says whether this raises the
+    /// suspicion.
+    pub(crate) fn failed(&mut self, host: HostId, before: &Pace, now: Moment) -> bool {
+        // Where others have answered, a host that never did says more about itself than about us: a
+        // list of a thousand hosts has hundreds that are dead, and they fail together.
+        let is_dead_link = !before.has_answered() && self.slowest_ms.is_some();
+        if self.doubt.is_some() || is_dead_link {
+            return false;
+        }
+        if self.failing.len() < FAILING_MAX {
+            self.failing.entry(host).or_insert_with(|| before.clone());
+        }
+        let hosts_min = if self.slowest_ms.is_some() { 1 } else { STRANGERS_MIN };
+        let silent_ms = self.asking_since.map_or(0, |since| now.ms_since(since));
+        if self.failing.len() < hosts_min || silent_ms < self.suspicious_ms() {
+            return false;
+        }
+        self.doubt = Some(Doubt {
+            since: now,
+            next_at: now.plus_ms(TRIAL_MS_MIN),
+            wait_ms: TRIAL_MS_MIN,
+            witnesses_asked: 0,
+        });
+        true
+    }
+
+    /// Hosts that failed since the last answer, and what was known of each before.
+    pub(crate) fn failing(&self) -> Vec<(HostId, Pace)> {
+        self.failing.iter().map(|(host, before)| (*host, before.clone())).collect()
+    }
+
+    /// Nobody asks any more, so nobody can be waited for.
+    pub(crate) fn rest(&mut self) {
+        self.doubt = None;
+        self.forget_failures();
+    }
+
+    fn forget_failures(&mut self) {
+        self.asking_since = None;
+        self.failing.clear();
+    }
+
+    /// How long nobody may answer before we suspect ourselves.
+    fn suspicious_ms(&self) -> u64 {
+        let expected_ms = match self.slowest_ms {
+            Some(slowest_ms) => slowest_ms.saturating_mul(SLOWEST_FACTOR),
+            None => SILENCE_MS_UNKNOWN,
+        };
+        (expected_ms.max(SILENCE_MS_MIN) << self.false_alarms).min(SILENCE_MS_MAX)
     }
 }

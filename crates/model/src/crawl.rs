@@ -336,6 +336,42 @@ pub enum PauseReason {
     NoNetwork,
     /// Id after id may not be asked: robots.txt forbids it, or cannot be read.
     Refused,
+    /// It stopped the engine twice in a row, so it is not started a third time.
+    EngineStopped,
+}
+
+impl PauseReason {
+    /// Whether the crawl goes on without being told, when the cause is gone.
+    pub fn passes(self) -> bool {
+        match self {
+            Self::DiskFull | Self::NoNetwork => true,
+            Self::Asked | Self::Refused | Self::EngineStopped => false,
+        }
+    }
+}
+
+/// What is known of a crawl that ended the engine, until it has run without doing so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineFault {
+    /// How often in a row.
+    pub times: u32,
+    /// By what, the last time.
+    pub why: String,
+    /// Whether it alone can have been the cause. Else others ran as well, and each of them is tried
+    /// by itself.
+    pub is_certain: bool,
+}
+
+impl EngineFault {
+    /// In a sentence: `stopped the engine twice: …`.
+    pub fn text(&self) -> String {
+        let often = match self.times {
+            1 => "once".to_owned(),
+            2 => "twice".to_owned(),
+            times => format!("{times} times"),
+        };
+        format!("stopped the engine {often}: {}", self.why)
+    }
 }
 
 /// Why a crawl is over.

@@ -32,8 +32,8 @@ pub use crate::content::{
 };
 pub use crate::content_kind::ContentKind;
 pub use crate::crawl::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, LinearSeeds,
-    PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
+    Crawl, CrawlId, CrawlNo, CrawlState, EngineFault, Fairness, FinishReason, Keep, Limits,
+    LinearSeeds, PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
 pub use crate::fetch_rules::{
     BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,

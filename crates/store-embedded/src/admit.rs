@@ -40,7 +40,7 @@ impl StepWriter<'_> {
             crawl: trail.crawl,
             purpose,
             place: QueuePlace { lane, order: u64::from(depth), seq: self.next_seq() },
-            hops_outside: trail.hops_outside + u8::from(scope.is_outside(&url)),
+            hops_outside: trail.hops_outside.saturating_add(u8::from(scope.is_outside(&url))),
             url,
             key,
             depth,
@@ -64,7 +64,7 @@ impl StepWriter<'_> {
             return Verdict::Reject { reason: Reason::Nofollow, rule };
         }
         if let Purpose::Sitemap { .. } = purpose {
-            return self.sitemap_verdict(trail.crawl, url, scope);
+            return self.sitemap_verdict(trail.crawl, url);
         }
         match scope.judge(url, trail.depth_of(*via, *purpose), trail.hops_outside) {
             Verdict::Admit => self.budget_verdict(trail.crawl, url, scope),
@@ -72,13 +72,9 @@ impl StepWriter<'_> {
         }
     }
 
-    /// Sitemaps may lie on other hosts than the pages they name; only what the user excluded and
+    /// Sitemaps may lie on other hosts than the pages they name, and exclusions are for pages; only
     /// what is too much stays away.
-    fn sitemap_verdict(&mut self, crawl: CrawlNo, url: &PageUrl, scope: &Scope) -> Verdict {
-        if let Some(pattern) = scope.exclusion(url) {
-            let rule = format!("exclude {pattern}");
-            return Verdict::Reject { reason: Reason::Excluded, rule };
-        }
+    fn sitemap_verdict(&mut self, crawl: CrawlNo, url: &PageUrl) -> Verdict {
         let memory = self.crawl_memory(crawl);
         let taken = memory.hosts.get(&url.host()).map_or(0, |row| row.sitemaps);
         if taken >= SITEMAPS_PER_HOST_MAX {

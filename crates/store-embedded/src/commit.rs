@@ -201,6 +201,18 @@ impl<'a> StepWriter<'a> {
                 }
                 continue;
             }
+            if !Lane::STORED.contains(&visit.place.lane) {
+                // An error of this visit alone: the step holds those of other crawls, too.
+                tracing::warn!(crawl = %visit.crawl, url = %visit.url, "visit is in no queue, dropped");
+                self.committed.gone.push(Gone {
+                    crawl: visit.crawl,
+                    host: visit.url.host(),
+                    place: visit.place,
+                    stored_page: false,
+                    id_state: None,
+                });
+                continue;
+            }
             let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
             if keyspaces.queue.contains_key(&key).map_err(engine_error)? && places.insert(key) {
                 kept.push(ending);
@@ -291,7 +303,7 @@ impl<'a> StepWriter<'a> {
         let is_retry = matches!(how, How::Later { .. });
         let is_error = match &how {
             How::Page(page) => !page.record.is_ok(),
-            How::Failed { .. } => true,
+            How::Failed { .. } | How::NoPage { .. } => true,
             _ => false,
         };
         self.update_host(crawl, &host, |row| {
@@ -317,20 +329,26 @@ impl<'a> StepWriter<'a> {
                 self.crawl_memory(crawl).stats.sitemaps += 1;
                 self.settle(visit, UrlState::Sitemap { entries, dropped, trouble, at });
             }
-            How::Failed { reason, detail } => {
-                let stats = &mut self.crawl_memory(crawl).stats;
-                stats.failed += 1;
-                *stats.failures.entry(reason).or_default() += 1;
-                let attempts = visit.attempt;
-                self.settle(visit, UrlState::Failed { reason, detail, attempts, at });
+            How::Failed { reason, detail } => self.fail(visit, reason, detail, at),
+            // Only ids end so. A queued visit that did has failed, and says so.
+            How::NoPage { .. } => {
+                self.fail(visit, Reason::ProtocolError, "it brought no page".to_owned(), at);
             }
-            How::NoPage { .. } => unreachable!("only ids end so"),
             How::Skipped { reason, rule } => {
                 self.count_skip(crawl, reason);
                 self.settle(visit, UrlState::Skipped { reason, rule });
             }
         }
         self.follow(discoveries, &trail, &scope);
+    }
+
+    /// A visit ended for good without a page.
+    fn fail(&mut self, visit: Visit, reason: Reason, detail: String, at: Timestamp) {
+        let stats = &mut self.crawl_memory(visit.crawl).stats;
+        stats.failed += 1;
+        *stats.failures.entry(reason).or_default() += 1;
+        let attempts = visit.attempt;
+        self.settle(visit, UrlState::Failed { reason, detail, attempts, at });
     }
 
     /// Stores documents that no visit brought.

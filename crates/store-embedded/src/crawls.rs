@@ -2,7 +2,7 @@
 
 use fjall::Keyspace;
 use serde::{Deserialize, Serialize};
-use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, Timestamp};
+use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
 use telusur_store::{CrawlRecord, CrawlStore, LinksOf, NewCrawl, StoreError, VerifyReport};
 
 use crate::commit::StepWriter;
@@ -20,6 +20,9 @@ pub(crate) struct CrawlRow {
     pub(crate) state_since: Timestamp,
     /// Its removal has begun, and is finished at the next start if need be.
     pub(crate) removing: bool,
+    /// Whether it ended the engine. Rows of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) fault: Option<EngineFault>,
 }
 
 impl CrawlStore for EmbeddedStore {
@@ -33,6 +36,7 @@ impl CrawlStore for EmbeddedStore {
             state_since: crawl.created_at,
             crawl,
             removing: false,
+            fault: None,
         };
         let crawl = &row.crawl;
         let mut writer = StepWriter::new(self, &mut memory);
@@ -40,8 +44,8 @@ impl CrawlStore for EmbeddedStore {
         writer.seed(crawl);
         writer.commit()?;
         let stats = memory.by_crawl[&crawl.no].stats.clone();
-        let CrawlRow { crawl, state, state_since, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since })
+        let CrawlRow { crawl, state, state_since, fault, .. } = row;
+        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
     }
 
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
@@ -60,11 +64,18 @@ impl CrawlStore for EmbeddedStore {
         self.update_row(no, |row| {
             row.state = state;
             row.state_since = at;
+            if state != CrawlState::Running {
+                row.fault = None;
+            }
         })?;
         if state != CrawlState::Running {
             self.memory.lock().forget(no);
         }
         Ok(())
+    }
+
+    fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError> {
+        self.update_row(no, |row| row.fault = fault)
     }
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
@@ -127,8 +138,8 @@ impl EmbeddedStore {
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(&self.keyspaces, row.crawl.no)?;
-        let CrawlRow { crawl, state, state_since, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since })
+        let CrawlRow { crawl, state, state_since, fault, .. } = row;
+        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
     }
 
     fn update_row(

@@ -9,9 +9,10 @@ mod ids;
 use std::sync::Arc;
 
 use telusur_model::{
-    Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, FetchRules, FinishReason, Keep, Lane,
-    Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness, Purpose, RawPage,
-    Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp, UrlKeyer, Via, Visit,
+    Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, EngineFault, FetchRules, FinishReason,
+    Keep, Lane, Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness,
+    Purpose, RawPage, Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp,
+    UrlKeyer, Via, Visit,
 };
 
 use crate::{
@@ -29,7 +30,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 20] = [
+    let checks: [Promise; 22] = [
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -38,6 +39,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("refused links keep their reason", keeps_reasons),
         ("the queue is breadth first", is_breadth_first),
         ("an ending counts once", counts_an_ending_once),
+        ("a visit that is in no queue is dropped, and no other", drops_what_is_in_no_queue),
         ("a failed visit waits in the lane Later", retries_later),
         ("budgets end endless hosts", ends_endless_hosts),
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
@@ -46,6 +48,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("ids are kept as runs, in the step of their page", ids::keeps_runs),
         ("an id counts once, and its content is stored once", ids::counts_an_id_once),
         ("a page that a link led to first is not stored twice", ids::makes_way_for_ids),
+        ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
@@ -188,6 +191,26 @@ fn counts_an_ending_once(bench: &dyn Bench) {
     store.commit(once).unwrap();
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.visits), (1, 0, 1));
+    assert_verified(&*store);
+}
+
+/// It once ended the writer, and with it everybody's crawls.
+fn drops_what_is_in_no_queue(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://a.test/b"]);
+    let visits = queued(&*store, &record, "a.test");
+    let mut both = step(&*store, &record, visits[1].clone(), 200, &[]);
+    for lane in [Lane::Errand, Lane::Linear] {
+        let mut unqueued = step(&*store, &record, visits[0].clone(), 200, &[]);
+        unqueued.endings[0].visit.place.lane = lane;
+        let rule = "exclude x".to_owned();
+        unqueued.endings[0].how = How::Skipped { reason: Reason::Excluded, rule };
+        both.endings.extend(unqueued.endings);
+    }
+    let committed = store.commit(both).unwrap();
+    assert_eq!(committed.gone.len(), 3, "whoever handed them out is told of all");
+    let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
+    assert_eq!((stats.pages, stats.queued, stats.skipped), (1, 1, 0));
     assert_verified(&*store);
 }
 
@@ -364,6 +387,20 @@ fn keeps_origins(bench: &dyn Bench) {
     assert_eq!(store.origin("http://a.test").unwrap(), Some(row("http://a.test")));
     assert_eq!(store.origin("http://c.test").unwrap(), None);
     assert_eq!(store.origins_of(&telusur_model::Host::new("a.test")).unwrap().len(), 2);
+}
+
+fn keeps_faults(bench: &dyn Bench) {
+    let store = bench.open();
+    let no = create(&*store, &["http://a.test/"]).crawl.no;
+    let fault = EngineFault { times: 1, why: "a panic".into(), is_certain: true };
+    store.set_fault(no, Some(fault.clone())).unwrap();
+    store.set_state(no, CrawlState::Running, Timestamp(3_000)).unwrap();
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.crawl(no).unwrap().unwrap().fault, Some(fault));
+    let stopped = CrawlState::Finished { why: telusur_model::FinishReason::Stopped };
+    store.set_state(no, stopped, Timestamp(4_000)).unwrap();
+    assert_eq!(store.crawl(no).unwrap().unwrap().fault, None);
 }
 
 fn survives_reopening(bench: &dyn Bench) {

@@ -11,8 +11,9 @@ mod verify;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Host, HostRow, IdState, OriginRow, PageRecord,
-    PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp, UrlKey,
+    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, EngineFault, Host, HostRow, IdState,
+    OriginRow, PageRecord, PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp,
+    UrlKey,
 };
 
 pub use crate::step::{
@@ -36,6 +37,9 @@ pub trait CrawlStore: Send + Sync {
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError>;
     /// Records what a crawl is doing.
     fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError>;
+    /// Records that a crawl ended the engine, or that this is forgotten. A state that it comes to in
+    /// order ([`set_state`](Self::set_state), other than running) forgets it as well.
+    fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError>;
     /// Replaces the settings that may change while a crawl runs (limits, politeness, exclusions).
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError>;
     /// Deletes a crawl and everything it stored. A crawl that is not there is no error.
@@ -147,6 +151,9 @@ pub struct CrawlRecord {
     pub stats: CrawlStats,
     /// When the state last changed.
     pub state_since: Timestamp,
+    /// Whether it ended the engine, and by what.
+    #[serde(default)]
+    pub fault: Option<EngineFault>,
 }
 
 /// A run of ids as it is kept.

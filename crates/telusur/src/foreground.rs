@@ -160,7 +160,11 @@ fn is_over(state: CrawlState) -> bool {
     match state {
         CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
         CrawlState::Paused {
-            why: PauseReason::DiskFull | PauseReason::NoNetwork | PauseReason::Refused,
+            why:
+                PauseReason::DiskFull
+                | PauseReason::NoNetwork
+                | PauseReason::Refused
+                | PauseReason::EngineStopped,
         }
         | CrawlState::Finished { .. } => true,
     }

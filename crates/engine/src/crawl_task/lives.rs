@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, PauseReason, RobotsRules,
-    Timestamp, Visit,
+    CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, RobotsRules, Timestamp, Visit,
 };
 use telusur_store::{CrawlRecord, KeptRun};
 
@@ -21,11 +20,6 @@ use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
 const DRAIN_MS_MAX: u64 = 8_000;
-/// Longest that a crawl waits for its very first answer when nobody answers at all.
-const CUT_OFF_MS_MIN: u64 = 30_000;
-/// The same for a crawl that had answers: routers restart, cables are put back.
-const CUT_OFF_MS_MAX: u64 = 3_600_000;
-
 /// A crawl whose visits under way still end.
 pub(super) struct EndingCrawl {
     goal: Goal,
@@ -111,6 +105,7 @@ impl CrawlTask {
         let running = Running {
             context: Arc::new(context),
             state: CrawlState::Running,
+            state_since: now,
             meter: RateMeter::new(now, record.stats.pages),
             stats: record.stats,
             accounted: now,
@@ -149,7 +144,7 @@ impl CrawlTask {
         ending.replies.extend(reply);
     }
 
-    fn resume(&mut self, crawl: CrawlNo) -> Result<(), RequestError> {
+    pub(super) fn resume(&mut self, crawl: CrawlNo) -> Result<(), RequestError> {
         let running = self
             .crawls
             .get_mut(&crawl)
@@ -168,7 +163,9 @@ impl CrawlTask {
             let _ = reply.send(Err(RequestError::WrongState(what)));
         }
         running.state = CrawlState::Running;
+        running.state_since = self.clock.now();
         running.accounted = self.clock.now();
+        running.ids_refused = 0;
         self.frontier.resume(crawl);
         self.backlog.push_back(CommitWork::State { crawl, state: CrawlState::Running });
         self.show();
@@ -216,17 +213,6 @@ impl CrawlTask {
         }
     }
 
-    /// Whether a crawl waits for a network in vain. One that had answers waits longer: it goes on
-    /// by itself when the network is back.
-    pub(super) fn is_cut_off(&self, crawl: CrawlNo, now: Moment) -> bool {
-        let Some(since) = self.frontier.suspects_network_since() else { return false };
-        let Some(running) = self.crawls.get(&crawl) else { return false };
-        let is_new = running.stats.statuses.is_empty();
-        let patience_ms = if is_new { CUT_OFF_MS_MIN } else { CUT_OFF_MS_MAX };
-        let is_running = running.ending.is_none() && running.state == CrawlState::Running;
-        is_running && now.ms_since(since) >= patience_ms
-    }
-
     /// Writes the new state of a crawl whose visits under way have ended, or had their time.
     pub(super) fn finish_ending(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
         let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
@@ -247,6 +233,7 @@ impl CrawlTask {
     pub(super) fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {
         let Some(running) = self.crawls.get_mut(&crawl) else { return };
         running.state = state;
+        running.state_since = self.clock.now();
         // An older state may still be on its way when the next ending begins: a crawl that is resumed
         // and stopped at once is running first, and then over.
         let Some(ending) = running.ending.take_if(|ending| ending.written == Some(state)) else {
@@ -256,8 +243,9 @@ impl CrawlTask {
             let _ = reply.send(Ok(()));
         }
         self.show();
-        // A crawl that the user paused stays here and can be resumed from another terminal.
-        let stays = ending.goal == Goal::Pause(PauseReason::Asked);
+        // A paused crawl stays here: it can be resumed from another terminal, and what the machine
+        // paused goes on by itself. Its visits that are still under way belong to it then.
+        let stays = matches!(ending.goal, Goal::Pause(_));
         if !stays || self.is_shutting_down {
             self.crawls.remove(&crawl);
             self.frontier.remove(crawl);

@@ -217,6 +217,7 @@ impl Desk {
             }
             Ask::Resume { .. } if is_live => self.engine(async |engine| engine.resume(no).await)?,
             Ask::Resume { .. } if self.engine.is_some() => {
+                self.store.set_fault(no, None)?;
                 self.engine(async |engine| engine.run(no).await)?
             }
             Ask::Resume { .. } => {

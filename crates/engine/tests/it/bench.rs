@@ -93,7 +93,7 @@ impl Bench {
         Engine::start(parts, &EngineOptions { parse_threads: 2, free_bytes_min: 0 }).unwrap()
     }
 
-    fn parts(&self, store: &Arc<EmbeddedStore>) -> EngineParts {
+    pub(crate) fn parts(&self, store: &Arc<EmbeddedStore>) -> EngineParts {
         EngineParts {
             store: Arc::clone(store) as Arc<dyn Store>,
             fetcher: Arc::clone(&self.fetcher) as Arc<dyn Fetch>,

@@ -140,6 +140,11 @@ async fn little_space_pauses_the_crawl() {
     engine.handle().run(no).await.unwrap();
     let full = CrawlState::Paused { why: PauseReason::DiskFull };
     until(&engine, no, |progress| progress.state == full).await;
+    assert_eq!(engine.handle().holds_back(), Some(PauseReason::DiskFull), "no other is started");
+    // It stays here and can be resumed; there is still no space, so it waits again.
+    engine.handle().resume(no).await.unwrap();
+    until(&engine, no, |progress| progress.state == CrawlState::Running).await;
+    until(&engine, no, |progress| progress.state == full).await;
     engine.shutdown().await.unwrap();
     assert_eq!(store.crawl(no).unwrap().unwrap().state, full);
 }

@@ -274,3 +274,61 @@ async fn an_address_that_is_never_asked_keeps_its_own_reason() {
     let (_, record) = bench.crawl(crawl).await;
     assert_eq!(record.stats.failures[&Reason::DnsError], 1);
 }
+
+/// The writer once panicked, and every start after it.
+#[tokio::test(start_paused = true)]
+async fn robots_txt_and_sitemaps_are_asked_for_whatever_is_excluded() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => robots("User-agent: *\nDisallow: /private\nSitemap: /map.txt\n"),
+        "/map.txt" => FakeAnswer::ok("text/plain", "http://site.test/listed\n"),
+        "/" => page(&["/a.html", "/a.txt", "/private/x"]),
+        "/a.html" | "/listed" => page(&[]),
+        other => panic!("{other} was asked for"),
+    });
+    let mut crawl = polite_crawl();
+    crawl.scope.exclude = vec![r"\.(pdf|txt|zip)$".to_owned()];
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!((record.stats.ok, record.stats.sitemaps), (3, 1));
+    assert_eq!(record.stats.skips[&Reason::Excluded], 1, "exclusions are for pages");
+    assert_eq!(record.stats.skips[&Reason::RobotsDisallowed], 1, "the rules were read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_exclusion_of_everything_that_comes_later_hurts_nobody() {
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let bench = Bench::of_site(|path| match path {
+        // The errand waits to be repeated when the exclusion comes.
+        "/robots.txt" if ASKED.fetch_add(1, Ordering::Relaxed) == 0 => FakeAnswer::plain(503, "no"),
+        "/robots.txt" => robots(""),
+        other => panic!("{other} was asked for"),
+    });
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let mut crawl = polite_crawl();
+    crawl.sitemaps.discover = false;
+    let no = accept(&store, crawl);
+    let handle = engine.handle();
+    handle.run(no).await.unwrap();
+    crate::bench::until(&engine, no, |_| ASKED.load(Ordering::Relaxed) > 0).await;
+    handle.exclude(no, ".*".into()).await.unwrap();
+    let progress = finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(progress.stats.skips[&Reason::Excluded], 1);
+    assert_eq!(ASKED.load(Ordering::Relaxed), 2);
+}
+
+/// The same panic, set off by the site: its rules forbid the probe and allow the pages.
+#[tokio::test(start_paused = true)]
+async fn a_probe_that_robots_txt_forbids_is_not_sent_and_hurts_nobody() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => robots("User-agent: *\nDisallow: /\nAllow: /$\nAllow: /p\n"),
+        "/" => {
+            let links: Vec<String> = (0..15).map(|number| format!("/p{number}")).collect();
+            page(&links.iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        _ if path.starts_with("/p") => page(&[]),
+        other => panic!("{other} was asked for"),
+    });
+    let (_, record) = bench.crawl(polite_crawl()).await;
+    assert_eq!(record.stats.ok, 16);
+}

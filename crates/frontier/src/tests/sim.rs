@@ -297,11 +297,20 @@ impl<W: Web> Sim<W> {
 
     /// An errand, as the engine sends it.
     pub(super) fn errand(&mut self, no: u32, url: PageUrl) {
+        self.errand_for(Purpose::Robots, no, url);
+    }
+
+    /// A probe, as the engine sends it.
+    pub(super) fn probe(&mut self, no: u32, url: PageUrl) {
+        self.errand_for(Purpose::Probe, no, url);
+    }
+
+    fn errand_for(&mut self, purpose: Purpose, no: u32, url: PageUrl) {
         let Some(visit) = self.admit(CrawlNo(no), url, 0) else { return };
         let rows = self.store.get_mut(&(visit.crawl, visit.url.host())).unwrap();
         rows.remove(&visit.place);
         let place = QueuePlace { lane: Lane::Errand, ..visit.place };
-        let errand = Visit { purpose: Purpose::Robots, place, ..visit };
+        let errand = Visit { purpose, place, ..visit };
         self.queue(errand.clone(), None);
         self.frontier.errand(errand, None);
     }

@@ -1,36 +1,54 @@
 //! Whether the web is at fault, or we are.
 
-use telusur_model::{FetchOutcome, Moment, Politeness, Retry, Visit};
+use std::cell::Cell;
+use std::rc::Rc;
+
+use telusur_model::{CrawlNo, FetchOutcome, Moment, PageUrl, Politeness, Retry, Visit};
 
 use super::rules::{Plain, no_delay};
-use super::sim::{Rng, Sim, Web, failed, page, url};
+use super::sim::{Rng, Sim, Web, chain_link, failed, page, url};
 
 /// A web in which everybody answers until some moment, and from another one on again.
 #[derive(Clone)]
 struct Outage {
-    now: std::rc::Rc<std::cell::Cell<u64>>,
+    now: Rc<Cell<u64>>,
     from_ms: u64,
     to_ms: u64,
+    /// How soon a visit fails in between.
+    fails_ms: u64,
+    has_links: bool,
+}
+
+impl Outage {
+    fn is_now(&self) -> bool {
+        (self.from_ms..self.to_ms).contains(&self.now.get())
+    }
 }
 
 impl Web for Outage {
     fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
-        if (self.from_ms..self.to_ms).contains(&self.now.get()) {
-            failed(Retry::Later)
-        } else {
-            page(visit, 200)
-        }
+        if self.is_now() { failed(Retry::Later) } else { page(visit, 200) }
     }
 
     fn response_ms(&mut self, _visit: &Visit, _rng: &mut Rng) -> u64 {
-        10
+        if self.is_now() { self.fails_ms } else { 10 }
+    }
+
+    fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
+        if self.has_links { chain_link(visit, 1) } else { Vec::new() }
     }
 }
 
 #[test]
 fn an_outage_of_the_network_burns_no_attempts() {
-    let now = std::rc::Rc::new(std::cell::Cell::new(0));
-    let web = Outage { now: now.clone(), from_ms: 3_000, to_ms: 1_800_000 };
+    let now = Rc::new(Cell::new(0));
+    let web = Outage {
+        now: now.clone(),
+        from_ms: 3_000,
+        to_ms: 1_800_000,
+        fails_ms: 10,
+        has_links: false,
+    };
     let mut sim = Sim::new(web);
     sim.start(1, Politeness::default(), None);
     for host in 1..=20 {
@@ -41,9 +59,121 @@ fn an_outage_of_the_network_burns_no_attempts() {
         !sim.ends.is_empty()
     });
     assert_eq!(sim.pages_of(1), 200, "every page came in the end");
-    // Half an hour of silence is bridged with a trial a minute, not with thousands of requests.
-    assert!(sim.requests < 200 + 80, "{}", sim.requests);
+    // Half an hour of silence is bridged with two trials a minute, not with thousands of requests;
+    // in the seconds before we suspect ourselves each host is asked as usual.
+    assert!(sim.requests < 200 + 200, "{}", sim.requests);
     assert!(sim.frontier.suspects_network_since().is_none());
+}
+
+/// The only host was once blamed for it: 7 pages in the 200 seconds after the outage.
+#[test]
+fn after_an_outage_the_only_host_is_asked_as_before() {
+    for fails_ms in [1, 5_000] {
+        let now = Rc::new(Cell::new(0));
+        let web =
+            Outage { now: now.clone(), from_ms: 20_000, to_ms: 220_000, fails_ms, has_links: true };
+        let mut sim = Sim::new(web);
+        sim.start(1, Politeness::default(), None);
+        (0..500).for_each(|number| sim.seed(1, url("only.com", 1000 * number)));
+        let watch = |sim: &Sim<Outage>| {
+            now.set(sim.now.0);
+            false
+        };
+        sim.run(Moment(220_000), watch);
+        assert!(sim.frontier.suspects_network_since().is_some(), "{fails_ms}");
+        assert!(sim.frontier.cut_off_since(CrawlNo(1)).is_some(), "{fails_ms}");
+        let before = sim.pages_of(1);
+        sim.run(Moment(420_000), watch);
+        // A page a second, after at most half a minute until the next trial.
+        let after = sim.pages_of(1) - before;
+        assert!(after >= 165, "{after} pages, visits fail within {fails_ms} ms");
+        assert_eq!(sim.settled.len() as u64, sim.pages_of(1), "no page was given up");
+        assert_eq!(sim.frontier.host_delay_ms(CrawlNo(1), &url("only.com", 0).host()), None);
+    }
+}
+
+/// Some hosts answer every second, others begin to answer and never end.
+struct Drips;
+
+impl Web for Drips {
+    fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
+        let is_first = visit.url.path() == "/0";
+        if visit.url.host_str().starts_with("drip") && !is_first {
+            return failed(Retry::Later);
+        }
+        page(visit, 200)
+    }
+
+    fn response_ms(&mut self, visit: &Visit, _rng: &mut Rng) -> u64 {
+        let is_first = visit.url.path() == "/0";
+        if visit.url.host_str().starts_with("drip") && !is_first { 10_000 } else { 20 }
+    }
+
+    fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
+        let links: Vec<u64> = if visit.url.path() == "/0" { (1..=300).collect() } else { vec![] };
+        links.into_iter().map(|link| visit.url.join(&format!("/{link}")).unwrap()).collect()
+    }
+}
+
+/// Sixty that fail at the same moment were once taken for a fault of the network.
+#[test]
+fn as_long_as_anybody_answers_nothing_is_suspected() {
+    let mut sim = Sim::new(Drips);
+    sim.start(1, Politeness { workers: 128, ..Politeness::default() }, None);
+    (0..40).for_each(|host| sim.seed(1, url(&format!("good{host}.com"), 0)));
+    (0..60).for_each(|host| sim.seed(1, url(&format!("drip{host}.com"), 0)));
+    sim.run(Moment(120_000), |sim| {
+        assert_eq!(sim.frontier.suspects_network_since(), None, "at {:?}", sim.now);
+        false
+    });
+    let good: u64 = sim
+        .pages
+        .iter()
+        .filter(|((_, host), _)| host.as_str().starts_with("good"))
+        .map(|(_, pages)| pages)
+        .sum();
+    assert!(good >= 40 * 110, "{good} pages of a possible 4,800");
+}
+
+/// Those that came after eight dead crawls were once never asked for anything.
+#[test]
+fn dead_crawls_hold_up_nobody_who_comes_after_them() {
+    let mut web = Plain { links: 1, pages: 20, ..Plain::default() };
+    for host in 1..=8 {
+        web.unreachable_for.insert(format!("dead{host}.com"), u32::MAX);
+    }
+    let mut sim = Sim::new(web);
+    for no in 1..=8 {
+        sim.start(no, no_delay(), None);
+        (0..20).for_each(|number| sim.seed(no, url(&format!("dead{no}.com"), number)));
+    }
+    sim.run_until(Moment(40_000));
+    assert!(sim.frontier.suspects_network_since().is_some(), "nobody has answered yet");
+    assert!((1..=8).all(|no| sim.frontier.cut_off_since(CrawlNo(no)).is_some()));
+    sim.start(9, no_delay(), None);
+    sim.seed(9, url("good.com", 0));
+    assert_eq!(sim.frontier.cut_off_since(CrawlNo(9)), None, "it has not failed");
+    sim.run_until(Moment(41_000));
+    assert!(sim.pages_of(9) >= 10, "it does not wait for trials: {} pages", sim.pages_of(9));
+    assert_eq!(sim.frontier.suspects_network_since(), None, "somebody has answered");
+    assert_eq!(sim.frontier.cut_off_since(CrawlNo(1)), None);
+}
+
+#[test]
+fn with_nobody_left_to_ask_there_is_nothing_to_suspect() {
+    let mut web = Plain::default();
+    for host in 1..=3 {
+        web.unreachable_for.insert(format!("dead{host}.com"), u32::MAX);
+    }
+    let mut sim = Sim::new(web);
+    sim.start(1, no_delay(), None);
+    for host in 1..=3 {
+        (0..20).for_each(|number| sim.seed(1, url(&format!("dead{host}.com"), number)));
+    }
+    sim.run_until(Moment(40_000));
+    assert!(sim.frontier.suspects_network_since().is_some());
+    sim.frontier.pause(CrawlNo(1));
+    assert_eq!(sim.frontier.suspects_network_since(), None);
 }
 
 #[test]
@@ -71,4 +201,65 @@ fn a_crawl_that_ends_in_dead_links_ends() {
     }
     assert_eq!(sim.settled.len() as u64, 12 + number, "everything is settled");
     assert!(number < 6, "a wrong suspicion makes the next one less likely: {number}");
+}
+
+/// A host that answered once and died, beside one that is done: the witness clears it up.
+#[test]
+fn a_witness_that_answers_ends_the_suspicion_at_once() {
+    let mut sim = Sim::new(Drips);
+    sim.start(1, no_delay(), None);
+    sim.seed(1, url("drip1.com", 0));
+    sim.run_until(Moment(1_000));
+    sim.seed(1, url("good.com", 500));
+    sim.run(Moment(60_000), |sim| sim.frontier.suspects_network_since().is_some());
+    let since = sim.frontier.suspects_network_since().expect("nobody else is asked");
+    sim.errand(1, url("good.com", 501));
+    sim.run_until(since.plus_ms(200));
+    assert_eq!(sim.frontier.suspects_network_since(), None, "it was asked without waiting");
+}
+
+/// A site whose answers to unknown addresses are bad news.
+struct BadProbes {
+    probe_status: Option<u16>,
+}
+
+impl Web for BadProbes {
+    fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
+        match self.probe_status {
+            _ if visit.url.path() != "/999999" => page(visit, 200),
+            Some(status) => page(visit, status),
+            None => failed(Retry::Later),
+        }
+    }
+
+    fn response_ms(&mut self, visit: &Visit, _rng: &mut Rng) -> u64 {
+        if visit.url.path() == "/999999" { 2_000 } else { 10 }
+    }
+
+    fn retry_after_ms(&self) -> Option<u64> {
+        Some(3_600_000)
+    }
+
+    fn links(&mut self, visit: &Visit) -> Vec<PageUrl> {
+        chain_link(visit, 1)
+    }
+}
+
+/// A 503 with Retry-After to an invented address once silenced the host: 10 pages instead of 283.
+#[test]
+fn what_a_probe_brings_is_not_held_against_the_host() {
+    for probe_status in [Some(503), Some(429), Some(500), None] {
+        let mut sim = Sim::new(BadProbes { probe_status });
+        sim.start(1, Politeness::default(), None);
+        sim.seed(1, url("a.com", 0));
+        sim.run_until(Moment(10_000));
+        sim.probe(1, url("a.com", 999_999));
+        sim.run_until(Moment(300_000));
+        let pages = sim.pages_of(1);
+        assert!(pages >= 295, "{probe_status:?}: {pages} pages in 300 seconds");
+        let delay_ms = sim.frontier.host_delay_ms(CrawlNo(1), &url("a.com", 0).host());
+        assert_eq!(delay_ms, None, "{probe_status:?}");
+        let probes = sim.log.iter().filter(|asked| asked.url.path() == "/999999").count();
+        assert_eq!(probes, 1, "it is not repeated");
+    }
 }

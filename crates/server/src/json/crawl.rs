@@ -44,6 +44,8 @@ pub struct CrawlView {
     pub finish_reason: Option<String>,
     /// Why it waits.
     pub pause_reason: Option<String>,
+    /// The same in a sentence, where there is more to say: what ended the engine.
+    pub pause_detail: Option<String>,
     /// What is worth a second look about the request.
     pub warnings: Vec<String>,
     /// Where there is more.

@@ -208,6 +208,7 @@ impl Service {
                     Order::Resume => {
                         check_can_resume(&record)?;
                         let at = service.inner().clock.wall();
+                        service.inner().store.set_fault(no, None)?;
                         service.inner().store.set_state(no, CrawlState::Running, at)?;
                         return Ok(true);
                     }
@@ -326,7 +327,8 @@ impl Service {
 /// Whether there is nothing to do: the crawl is as it is wanted.
 fn is_done(order: Order, state: CrawlState, is_live: bool, was_waiting: bool) -> bool {
     match (order, state) {
-        (Order::Pause, CrawlState::Paused { .. }) => true,
+        // One that the machine paused would go on by itself.
+        (Order::Pause, CrawlState::Paused { why }) => !why.passes(),
         (Order::Stop, CrawlState::Finished { why: FinishReason::Stopped }) => true,
         (Order::Resume, CrawlState::Running) => is_live || was_waiting,
         _ => false,

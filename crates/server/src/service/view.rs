@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use telusur_engine::IndexReport;
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, Limits, Politeness, Progress,
-    RobotsRules, jain_index,
+    Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, Limits, PauseReason,
+    Politeness, Progress, RobotsRules, jain_index,
 };
 use telusur_store::CrawlRecord;
 
@@ -88,6 +88,7 @@ impl Service {
             state: CrawlState::Running,
             stats: CrawlStats::default(),
             state_since: now,
+            fault: None,
         };
         CrawlView { state: "dry_run".to_owned(), warnings, ..self.view(&record, &[]) }
     }
@@ -129,6 +130,12 @@ impl Service {
             },
             pause_reason: match state {
                 CrawlState::Paused { why } => word_of(&why),
+                _ => None,
+            },
+            pause_detail: match (state, &record.fault) {
+                (CrawlState::Paused { why: PauseReason::EngineStopped }, Some(fault)) => {
+                    Some(fault.text())
+                }
                 _ => None,
             },
             warnings: Vec::new(),

@@ -145,7 +145,8 @@ async fn moving(
     let queue = service.frontier(no, QUEUE_SHOWN, None).await?;
     let (words, lang, stats) = (reader.words(), reader.lang, &crawl.stats);
     let finished = crawl.finish_reason.clone().map(|word| (words.reason, word));
-    let paused = crawl.pause_reason.clone().map(|word| (words.pause_reason, word));
+    let why = crawl.pause_detail.clone().or_else(|| crawl.pause_reason.clone());
+    let paused = why.map(|word| (words.pause_reason, word));
     let left = |seconds| fill(words.time_left, &[("time", &lang.seconds(seconds))]);
     let part = MovingPart {
         words,

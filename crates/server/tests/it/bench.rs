@@ -174,12 +174,18 @@ impl Bench {
     }
 
     /// Ends in order and starts again on the same directory.
-    pub(crate) async fn restart(mut self) -> Self {
+    pub(crate) async fn restart(self) -> Self {
+        self.restart_after(|_| {}).await
+    }
+
+    /// The same, with something done to the store in between.
+    pub(crate) async fn restart_after(mut self, change: impl FnOnce(&EmbeddedStore)) -> Self {
         self.service.drain();
         self.serving.await.unwrap();
         self.engine.take().unwrap().shutdown().await.unwrap();
         let Self { dir, gate, answers, settings, service, store, .. } = self;
         drop((service, store));
+        change(&open_store(dir.path()).await);
         Self::open(dir, gate, answers, settings).await
     }
 

@@ -1,7 +1,8 @@
 //! What survives the end of the process, in order or not.
 
 use serde_json::json;
-use telusur_model::CrawlNo;
+use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
+use telusur_store::CrawlStore;
 
 use crate::bench::{Bench, endless_site, small_site};
 
@@ -65,5 +66,64 @@ async fn a_service_that_ends_says_so() {
     let mut answer = Vec::new();
     let _ = kept.read_to_end(&mut answer).await;
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 503"), "{answer:?}");
+    bench.stop().await;
+}
+
+/// What the machine paused needs nobody to go on, also in the next process.
+#[tokio::test]
+async fn crawls_that_waited_for_the_machine_go_on_by_themselves() {
+    let bench = Bench::start(small_site).await;
+    let limited = json!({ "urls": ["http://site.test/"], "limits": { "max_pages": 1 } });
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &limited).await;
+    }
+    bench.finished(1).await;
+    bench.finished(2).await;
+    let bench = bench
+        .restart_after(|store| {
+            for (no, why) in [(1, PauseReason::DiskFull), (2, PauseReason::NoNetwork)] {
+                let mut crawl = store.crawl(CrawlNo(no)).unwrap().unwrap().crawl;
+                crawl.limits.pages_max = None;
+                store.change(&crawl).unwrap();
+                store.set_state(CrawlNo(no), CrawlState::Paused { why }, Timestamp(1)).unwrap();
+            }
+        })
+        .await;
+    assert_eq!(bench.finished(1).await.stats.pages, 5);
+    assert_eq!(bench.finished(2).await.stats.pages, 5);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_set_aside_says_why_and_can_be_tried_again() {
+    let bench = Bench::start(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"], "limits": { "max_pages": 20 } });
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &body).await;
+    }
+    bench.finished(1).await;
+    bench.finished(2).await;
+    let bench = bench
+        .restart_after(|store| {
+            let mut crawl = store.crawl(CrawlNo(1)).unwrap().unwrap().crawl;
+            crawl.limits.pages_max = Some(30);
+            store.change(&crawl).unwrap();
+            let aside = CrawlState::Paused { why: PauseReason::EngineStopped };
+            store.set_state(CrawlNo(1), aside, Timestamp(1)).unwrap();
+            let fault = EngineFault { times: 2, why: "a fault".into(), is_certain: true };
+            store.set_fault(CrawlNo(1), Some(fault)).unwrap();
+        })
+        .await;
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(
+        (&shown["state"], &shown["pause_reason"]),
+        (&json!("paused"), &json!("engine_stopped"))
+    );
+    assert_eq!(shown["pause_detail"], "stopped the engine twice: a fault");
+    let resumed = bench.client.post("/api/v1/crawls/crawl_1/resume", &json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    let progress = bench.finished(1).await;
+    assert_eq!(progress.stats.pages, 30);
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_1").await["pause_detail"], json!(null));
     bench.stop().await;
 }

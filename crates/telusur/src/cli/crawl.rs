@@ -85,7 +85,7 @@ pub struct CrawlArgs {
     /// Follow only URLs that match one of these regular expressions
     #[arg(long, value_name = "REGEX", help_heading = "Scope")]
     pub include: Vec<String>,
-    /// Follow no URL that matches one of these regular expressions
+    /// Follow no page whose URL matches one of these regular expressions
     #[arg(long, value_name = "REGEX", help_heading = "Scope")]
     pub exclude: Vec<String>,
     /// Follow links N further beyond the scope [default: 0]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
 use telusur_engine::desk::{Answer, Ask, CrawlAnswer};
-use telusur_model::{CrawlState, jain_index};
+use telusur_model::{CrawlState, PauseReason, jain_index};
 use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
@@ -50,10 +50,23 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     });
     let head = ["crawl", "name", "state", "pages", "queue", "errors", "created", "start"];
     write_table(output, head, rows.collect())?;
+    for crawl in &crawls {
+        if let Some(why) = set_aside(crawl) {
+            let no = crawl.record.crawl.no;
+            writeln!(output, "{no} {}; to try it again: telusur resume {no}", shown(&why))?;
+        }
+    }
     if let Some(report) = crawls.iter().find_map(|crawl| crawl.indexing.as_ref()) {
         session.talk.warning(&index_line(report));
     }
     Ok(0)
+}
+
+/// Why a crawl is not started any more, if it is not.
+fn set_aside(crawl: &CrawlAnswer) -> Option<String> {
+    let is_aside = CrawlState::Paused { why: PauseReason::EngineStopped };
+    let fault = crawl.record.fault.as_ref().filter(|_| crawl.record.state == is_aside)?;
+    Some(fault.text())
 }
 
 pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
@@ -153,12 +166,18 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
     // Of headers even the masked values say nothing.
     settings["fetch"]["headers"] =
         json!(record.crawl.fetch.headers.iter().map(|(name, _)| name).collect::<Vec<_>>());
+    let pause_reason = match record.state {
+        CrawlState::Paused { why } => Some(why),
+        _ => None,
+    };
     json!({
         "id": record.crawl.id,
         "alias": record.crawl.no.to_string(),
         "name": record.crawl.name,
         "state": state_word(crawl),
         "finish_reason": finish_reason,
+        "pause_reason": pause_reason,
+        "pause_detail": set_aside(crawl),
         "is_live": crawl.is_live,
         "created_at": record.crawl.created_at.rfc3339(),
         "state_since": record.state_since.rfc3339(),
@@ -183,7 +202,7 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     }
     let why = match record.state {
         CrawlState::Finished { why } => format!(" ({})", why.phrase()),
-        _ => String::new(),
+        _ => set_aside(crawl).map(|why| format!(" ({why})")).unwrap_or_default(),
     };
     row("state", format!("{}{why} since {}", state_word(crawl), record.state_since))?;
     row("created", record.crawl.created_at.rfc3339())?;

@@ -338,7 +338,7 @@ pub const REGISTRY: &[Setting] = &[
         default: "/logout [?&]sessionid=",
         flag: Some("--exclude"),
         short: None,
-        help: "regular expressions; a URL must match none",
+        help: "regular expressions; the URL of a page must match none",
     },
     Setting {
         key: Key::AllowHosts,

@@ -1,0 +1,145 @@
+//! [`Faults`]: which crawl ended the engine. A crawl that does so twice in a row is set aside, so that
+//! it cannot take all others down at every start.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use telusur_model::{Clock, CrawlNo, CrawlState, EngineFault, PauseReason};
+use telusur_store::{Store, StoreError};
+
+use crate::error::EngineError;
+
+/// Ends of the engine in a row after which a crawl is not started again.
+const ENDS_MAX: u32 = 2;
+/// Longest text that is kept of a cause.
+const WHY_CHARS_MAX: usize = 300;
+
+/// The crawls that the stages were working for when they failed, with the cause.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    /// Held to add or to read, never while working.
+    found: Mutex<Vec<(CrawlNo, String)>>,
+}
+
+impl Faults {
+    /// Does work for crawls. Should it panic, they are remembered.
+    pub(crate) fn watch<T>(&self, crawls: &[CrawlNo], work: impl FnOnce() -> T) -> T {
+        // Nothing is used after a panic but this list: the engine ends.
+        match catch_unwind(AssertUnwindSafe(work)) {
+            Ok(done) => done,
+            Err(panic) => {
+                self.blame(crawls, &panic_text(&*panic));
+                resume_unwind(panic)
+            }
+        }
+    }
+
+    /// The same for work with the store: what it cannot read belongs to the crawl that it was read for.
+    pub(crate) fn watch_store<T>(
+        &self,
+        crawls: &[CrawlNo],
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let done = self.watch(crawls, work);
+        if let Err(error @ StoreError::Damaged(_)) = &done {
+            self.blame(crawls, &error.to_string());
+        }
+        done
+    }
+
+    pub(crate) fn blame(&self, crawls: &[CrawlNo], why: &str) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        for crawl in crawls {
+            if !found.iter().any(|(known, _)| known == crawl) {
+                found.push((*crawl, why.to_owned()));
+            }
+        }
+    }
+
+    fn found(&self) -> Vec<(CrawlNo, String)> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The engine has ended by this error: writes down whose fault it was. `running`: the crawls that
+    /// it ran.
+    pub(crate) fn record(
+        &self,
+        error: &EngineError,
+        running: &[CrawlNo],
+        store: &dyn Store,
+        clock: &dyn Clock,
+    ) {
+        if !may_be_of_a_crawl(error) {
+            return;
+        }
+        let mut suspects = self.found();
+        if suspects.is_empty() {
+            suspects = unnamed_suspects(error, running, store);
+        }
+        let is_certain = suspects.len() == 1;
+        for (crawl, why) in suspects {
+            if let Err(error) = note(store, clock, crawl, &why, is_certain) {
+                tracing::error!(%crawl, %error, "cannot write down what ended the engine");
+            }
+        }
+    }
+}
+
+/// No stage has named a crawl. Those that were under suspicion before are the likely ones; else all
+/// that ran.
+fn unnamed_suspects(
+    error: &EngineError,
+    running: &[CrawlNo],
+    store: &dyn Store,
+) -> Vec<(CrawlNo, String)> {
+    let is_known = |crawl: &&CrawlNo| {
+        let record = store.crawl(**crawl).ok().flatten();
+        record.is_some_and(|record| record.fault.is_some())
+    };
+    let known: Vec<CrawlNo> = running.iter().filter(is_known).copied().collect();
+    let suspects = if known.is_empty() { running.to_vec() } else { known };
+    suspects.into_iter().map(|crawl| (crawl, error.to_string())).collect()
+}
+
+fn note(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    crawl: CrawlNo,
+    why: &str,
+    is_certain: bool,
+) -> Result<(), StoreError> {
+    let Some(record) = store.crawl(crawl)? else { return Ok(()) };
+    let times = record.fault.map_or(0, |fault| fault.times) + 1;
+    let why: String = why.chars().take(WHY_CHARS_MAX).collect();
+    let fault = EngineFault { times, why, is_certain };
+    if times < ENDS_MAX {
+        tracing::error!(%crawl, why = fault.why, "crawl ended the engine");
+    } else {
+        tracing::error!(%crawl, why = fault.why, "crawl set aside: it stopped the engine twice");
+        let state = CrawlState::Paused { why: PauseReason::EngineStopped };
+        store.set_state(crawl, state, clock.wall())?;
+    }
+    store.set_fault(crawl, Some(fault))
+}
+
+/// A full or failing disk, and parsers that cannot be started, are nobody's fault.
+fn may_be_of_a_crawl(error: &EngineError) -> bool {
+    match error {
+        EngineError::StageDied(_) | EngineError::Store(StoreError::Damaged(_)) => true,
+        EngineError::Parser(_)
+        | EngineError::Store(
+            StoreError::DiskFull(_)
+            | StoreError::Locked { .. }
+            | StoreError::Unusable(_)
+            | StoreError::Io { .. }
+            | StoreError::Engine(_),
+        ) => false,
+    }
+}
+
+pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a text").to_owned()
+}

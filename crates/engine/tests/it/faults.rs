@@ -1,0 +1,99 @@
+//! A crawl that ends the engine: once it is started again, twice it is set aside.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_model::{CrawlNo, CrawlState, PauseReason};
+use telusur_store::{CrawlStore, Store};
+use telusur_store_embedded::EmbeddedStore;
+use telusur_testkit::FakeAnswer;
+
+use crate::bench::{Bench, accept, crawl, finished, page, until, url};
+
+/// Every page of a good host has two more.
+fn endless(path: &str) -> FakeAnswer {
+    let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
+    page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+}
+
+/// Runs both crawls until the engine fails, and gives the store after it.
+async fn fail(bench: &Bench, store: Arc<EmbeddedStore>, crawls: &[CrawlNo]) -> Arc<EmbeddedStore> {
+    let mut engine = bench.engine(&store);
+    for no in crawls {
+        engine.handle().run(*no).await.unwrap();
+    }
+    engine.failed().await;
+    drop((engine, store));
+    bench.open_again().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_that_ends_the_engine_twice_is_set_aside() {
+    static IS_MENDED: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::of_hosts(|host, path| match host {
+        "bad.test" if IS_MENDED.load(Ordering::Relaxed) => page(&[]),
+        "bad.test" => panic!("a fault of ours"),
+        _ => endless(path),
+    });
+    let store = bench.open();
+    let good = accept(&store, crawl(vec![url("http://good.test/")]));
+    let bad = accept(&store, crawl(vec![url("http://bad.test/")]));
+    let store = fail(&bench, store, &[good, bad]).await;
+    let record = store.crawl(bad).unwrap().unwrap();
+    assert_eq!(
+        (record.state, record.fault.map(|fault| fault.times)),
+        (CrawlState::Running, Some(1))
+    );
+    assert_eq!(store.crawl(good).unwrap().unwrap().fault, None, "nothing is held against it");
+
+    let store = fail(&bench, store, &[good, bad]).await;
+    let record = store.crawl(bad).unwrap().unwrap();
+    assert_eq!(record.state, CrawlState::Paused { why: PauseReason::EngineStopped });
+    assert_eq!(record.fault.unwrap().text(), "stopped the engine twice: a fetch panicked");
+    let record = store.crawl(good).unwrap().unwrap();
+    assert_eq!((record.state, record.fault), (CrawlState::Running, None));
+
+    IS_MENDED.store(true, Ordering::Relaxed);
+    let engine = bench.engine(&store);
+    engine.handle().run(good).await.unwrap();
+    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
+    let last = tokio::task::spawn_blocking(move || {
+        let mut last = None;
+        desk.answer(&Ask::Resume { crawl: bad.to_string() }, &mut |line| {
+            last = Some(line);
+            true
+        });
+        last
+    });
+    assert_eq!(last.await.unwrap(), Some(Answer::End), "resume tries it again");
+    assert_eq!(finished(&engine, bad).await.stats.ok, 1);
+    engine.shutdown().await.unwrap();
+    assert_eq!(store.crawl(bad).unwrap().unwrap().fault, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_in_order_forgets_and_a_kill_does_not_count() {
+    static IS_MENDED: AtomicBool = AtomicBool::new(false);
+    let bench = Bench::of_hosts(|_, path| match IS_MENDED.load(Ordering::Relaxed) {
+        true => endless(path),
+        false => panic!("a fault of ours"),
+    });
+    let store = bench.open();
+    let no = accept(&store, crawl(vec![url("http://bad.test/")]));
+    let store = fail(&bench, store, &[no]).await;
+    IS_MENDED.store(true, Ordering::Relaxed);
+    let fault = |store: &EmbeddedStore| store.crawl(no).unwrap().unwrap().fault;
+    let engine = bench.engine(&store);
+    engine.handle().run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 5).await;
+    engine.vanish().await;
+    assert_eq!(fault(&store).map(|fault| fault.times), Some(1), "a kill is nobody's fault");
+    drop(store);
+    let store = bench.open_again().await;
+    let engine = bench.engine(&store);
+    engine.handle().run(no).await.unwrap();
+    until(&engine, no, |progress| progress.stats.pages > 10).await;
+    engine.shutdown().await.unwrap();
+    assert_eq!(fault(&store), None);
+}

@@ -1,0 +1,153 @@
+//! A store on a disk that has as much space as the test says.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use telusur_model::{
+    BlobRef, Crawl, CrawlNo, CrawlState, EngineFault, Host, HostRow, OriginRow, PageRecord,
+    PageUrl, ParsedPage, RawPage, Timestamp, UrlKey,
+};
+use telusur_store::{
+    Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
+    NewlyQueued, Packed, PageStore, QueueAsk, Step, StoreError, UrlRecord, VerifyReport,
+};
+use telusur_store_embedded::EmbeddedStore;
+
+pub(crate) struct ShortDisk {
+    pub(crate) store: Arc<EmbeddedStore>,
+    pub(crate) free_bytes: AtomicU64,
+}
+
+impl CrawlStore for ShortDisk {
+    fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
+        Ok(Some(self.free_bytes.load(Ordering::Relaxed)))
+    }
+
+    fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
+        self.store.create(new)
+    }
+
+    fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
+        self.store.crawl(no)
+    }
+
+    fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
+        self.store.crawls()
+    }
+
+    fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError> {
+        self.store.set_state(no, state, at)
+    }
+
+    fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError> {
+        self.store.set_fault(no, fault)
+    }
+
+    fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
+        self.store.change(crawl)
+    }
+
+    fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.store.remove(no)
+    }
+
+    fn key_seed(&self) -> u64 {
+        self.store.key_seed()
+    }
+
+    fn was_closed(&self) -> bool {
+        self.store.was_closed()
+    }
+
+    fn close(&self) -> Result<(), StoreError> {
+        self.store.close()
+    }
+
+    fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
+        self.store.verify(links_of)
+    }
+}
+
+impl FrontierStore for ShortDisk {
+    fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
+        self.store.hosts(crawl)
+    }
+
+    fn hosts_asked_since(
+        &self,
+        crawl: CrawlNo,
+        since: Timestamp,
+    ) -> Result<Vec<HostRow>, StoreError> {
+        self.store.hosts_asked_since(crawl, since)
+    }
+
+    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
+        self.store.queued(ask)
+    }
+
+    fn commit(&self, step: Step) -> Result<Committed, StoreError> {
+        self.store.commit(step)
+    }
+
+    fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
+        self.store.url(crawl, url)
+    }
+
+    fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
+        self.store.sitemap(crawl, url)
+    }
+
+    fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError> {
+        self.store.runs(crawl, walk)
+    }
+
+    fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {
+        self.store.origin(origin)
+    }
+
+    fn origins_of(&self, host: &Host) -> Result<Vec<OriginRow>, StoreError> {
+        self.store.origins_of(host)
+    }
+
+    fn settled_urls_after(
+        &self,
+        crawl: CrawlNo,
+        after: Option<UrlKey>,
+        each: &mut dyn FnMut(UrlKey, UrlRecord) -> bool,
+    ) -> Result<(), StoreError> {
+        self.store.settled_urls_after(crawl, after, each)
+    }
+}
+
+impl PageStore for ShortDisk {
+    fn pack(
+        &self,
+        crawl: &Crawl,
+        page: &RawPage,
+        parsed: Option<&ParsedPage>,
+        at: Timestamp,
+    ) -> Packed {
+        self.store.pack(crawl, page, parsed, at)
+    }
+
+    fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
+        self.store.page(crawl, seq)
+    }
+
+    fn pages_after(
+        &self,
+        crawl: CrawlNo,
+        seq: u64,
+        max: usize,
+    ) -> Result<Vec<PageRecord>, StoreError> {
+        self.store.pages_after(crawl, seq, max)
+    }
+
+    fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
+        self.store.body(crawl, blob)
+    }
+
+    fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError> {
+        self.store.parsed(crawl, blob)
+    }
+}
