@@ -84,4 +84,6 @@ pub enum Warning {
     BadBytes,
     /// The body was cut before it came here.
     Truncated,
+    /// Nothing was read: it is no HTML, no feed and no text, by its label or by its bytes.
+    UnsupportedType,
 }

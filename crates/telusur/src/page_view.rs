@@ -226,6 +226,7 @@ fn words_of(warning: telusur_model::Warning) -> &'static str {
         Warning::TooMuchText => "there is more text than is kept",
         Warning::BadBytes => "bytes that do not exist in its encoding were replaced",
         Warning::Truncated => "the page was cut at the size limit",
+        Warning::UnsupportedType => "it was not read: it is no HTML, no feed and no text",
     }
 }
 

@@ -3,7 +3,7 @@
 use telusur_model::{Link, LinkKind, PageUrl, ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
-use crate::{ParseLimits, parse};
+use crate::{ContentLimits, ParseLimits, parse, read_for_search, read_page};
 
 #[test]
 fn everything_in_one_page() {
@@ -103,19 +103,65 @@ fn robots_rules_for_this_crawler_are_kept_apart() {
     assert_eq!(page.robots_own.as_deref(), Some("noindex, nofollow"));
 }
 
+fn not_read() -> ParsedPage {
+    ParsedPage { warnings: vec![Warning::UnsupportedType], ..ParsedPage::default() }
+}
+
+/// Bytes without meaning, the same each time.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_be_bytes()[0]
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn bytes_without_meaning_are_no_page_whatever_their_label() {
+    for label in ["text/html", "text/html; charset=utf-8", "text/html; charset=windows-1251"] {
+        for bytes in [200, 4_000, 300_000] {
+            let raw = raw_page(label, &noise(bytes));
+            assert_eq!(parse(&raw, &ParseLimits::default()), not_read(), "{bytes} as {label}");
+            let content = read_page(&raw, &ContentLimits::default());
+            assert_eq!((content.charset.as_str(), content.text.as_str()), ("", ""));
+            assert_eq!(read_for_search(&raw, &ContentLimits::for_search()).parsed, not_read());
+        }
+    }
+}
+
+#[test]
+fn sloppy_text_is_text() {
+    let padded = [&b"<p>word"[..], &[0; 500]].concat();
+    let (japanese, ..) = encoding_rs::SHIFT_JIS.encode("<p>日本語の文書<a href=/x>x</a>");
+    for (label, body) in [
+        ("text/html", &padded[..]),
+        ("text/html", b"<p>word\x01\x02\x0b\x1f"),
+        ("text/html; charset=utf-8", &japanese),
+    ] {
+        let page = parse(&raw_page(label, body), &ParseLimits::default());
+        assert!(!page.visible_text.is_empty() && !page.charset.is_empty(), "{body:?}");
+    }
+}
+
 #[test]
 fn what_is_not_html_is_empty() {
     let page = parse(&raw_page("application/json", b"{\"a\": \"<p>b\"}"), &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default());
+    assert_eq!(page, not_read());
     let page = parse(&raw_page("text/html", b"%PDF-1.7 <p>b"), &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default());
+    assert_eq!(page, not_read());
+    let html = b"<!doctype html><title>t</title><p>words";
+    let page = parse(&raw_page("application/octet-stream", html), &ParseLimits::default());
+    assert_eq!(page, not_read());
 }
 
 #[test]
 fn plain_text_has_only_text() {
     let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\0c\n");
     let page = parse(&raw, &ParseLimits::default());
-    assert_eq!(page, ParsedPage::default(), "a NUL in plain text means that it is binary");
+    assert_eq!(page, not_read(), "a NUL in plain text means that it is binary");
 
     let raw = raw_page("text/plain", b"<a href=x>a</a>\r\n  b\n");
     let page = parse(&raw, &ParseLimits::default());
