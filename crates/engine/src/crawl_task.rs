@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use telusur_frontier::{Frontier, IdEnd, Next};
+use telusur_frontier::{Frontier, IdEnd, Next, PageCost};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PageUrl, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
@@ -28,6 +28,8 @@ use crate::error::{EngineError, RequestError};
 use crate::fetch_stage::FetchStage;
 use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
+use crate::parse_costs::unparsable;
+use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
 use crate::progress::{RateMeter, WalksShown, picture};
 
@@ -52,8 +54,19 @@ const FINISHED_SHOWN_MAX: usize = 100;
 /// What the stages and the users report.
 pub(crate) enum Event {
     Fetched(Box<Arrival>),
-    Requested { host: Host, at: Moment },
-    Addressed { host: Host, address: Option<IpAddr> },
+    Requested {
+        host: Host,
+        at: Moment,
+    },
+    Addressed {
+        host: Host,
+        address: Option<IpAddr>,
+    },
+    /// A page of a host was costly to parse, or is of a host whose pages were.
+    Parsed {
+        host: Host,
+        cost: PageCost,
+    },
     Written(Written),
     Command(Command),
     StageDied(&'static str),
@@ -123,7 +136,7 @@ pub(crate) struct CrawlTask {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) fetch: FetchStage,
-    pub(crate) parse: SyncSender<ParseWork>,
+    pub(crate) parse: ParseSender,
     pub(crate) commit: SyncSender<CommitWork>,
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) shown: watch::Sender<BTreeMap<CrawlNo, Progress>>,
@@ -224,7 +237,9 @@ impl CrawlTask {
         self.pipeline_visits += 1;
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
-        if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+        let refusal = refusal(&visit, &running.context, &mut self.errands)
+            .or_else(|| unparsable(&visit, &self.frontier));
+        if let Some(how) = refusal {
             running.ids_refused += u32::from(visit.place.id().is_some());
             let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
             let ending = Ending {
@@ -254,6 +269,7 @@ impl CrawlTask {
             Event::Addressed { host, address } => {
                 self.frontier.address(&host, address, self.clock.now());
             }
+            Event::Parsed { host, cost } => self.parsed(&host, cost),
             Event::Written(written) => self.written(written)?,
             Event::Command(command) => self.command(command),
             Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
@@ -296,8 +312,9 @@ impl CrawlTask {
             self.page_seen(visit.crawl, &visit.url);
         }
         let work = ParseWork { visit, fetched, disposition, context };
-        // The channel holds more than the pipeline does, so it is never full.
-        self.parse.try_send(work).map_err(|_| EngineError::StageDied("parse"))
+        // The queue needs no bound of its own: it holds no more than the pipeline does.
+        self.parse.send(work, self.clock.now());
+        Ok(())
     }
 
     fn written(&mut self, written: Written) -> Result<(), EngineError> {

@@ -23,6 +23,7 @@ use crate::fetch_stage::FetchStage;
 use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
 use crate::page_source::StoredSource;
+use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, Reader};
 use crate::shelf::Shelf;
 
@@ -87,7 +88,6 @@ impl Engine {
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
-        let (parse, parse_queue) = sync_channel(PIPELINE_VISITS_MAX + 1);
         let under_way = Arc::new(AtomicUsize::new(0));
         let writer = Writer {
             store: Arc::clone(&store),
@@ -99,6 +99,7 @@ impl Engine {
         let committer = commit_stage::start(writer, commit_queue)?;
         let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
+        let (parse, parse_queue) = ParseQueue::new(threads);
         let reader = Reader {
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -107,7 +108,7 @@ impl Engine {
             events: events.clone(),
             shelf: shelf.clone(),
         };
-        let parsers = parse_stage::start(threads, parse_queue, &reader)?;
+        let parsers = parse_stage::start(threads, &parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
                 let source = StoredSource::new(Arc::clone(&store))
@@ -180,6 +181,8 @@ impl Engine {
         if !matches!(ended, Ok(Ok(()))) {
             return Err(self.cause(ended));
         }
+        // Nobody waits for a page that is still being parsed: its visit stays queued.
+        self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
         let joined = tokio::task::spawn_blocking(move || {
@@ -202,6 +205,7 @@ impl Engine {
     pub async fn vanish(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
+        self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
         // The threads hold the store open; the directory is free when they have seen the silence.

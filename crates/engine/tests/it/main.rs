@@ -11,6 +11,7 @@ mod following;
 mod hostile;
 mod linear;
 mod manners;
+mod parse_fairness;
 mod parsing;
 mod reparse;
 mod robots;

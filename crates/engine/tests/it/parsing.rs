@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
-use telusur_parse_pool::{InProcess, Parser, PoolError, Reading, VisibleText};
+use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 use telusur_store::{CrawlStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -15,10 +15,13 @@ use crate::bench::{Bench, accept, ask, assert_verified, finished, site_crawl};
 /// Breaks on pages whose path begins with `/bad`.
 struct Fussy;
 
-fn fuss<T>(page: &RawPage, reading: Reading<T>) -> Reading<T> {
+fn fuss<T>(page: &RawPage, read: ReadPage<T>) -> ReadPage<T> {
     match page.url.path().starts_with("/bad") {
-        true => Reading::Failed { why: "the parser died".to_owned() },
-        false => reading,
+        true => {
+            let reading = Reading::Failed { why: "the parser died".to_owned() };
+            ReadPage { reading, ..read }
+        }
+        false => read,
     }
 }
 
@@ -27,7 +30,7 @@ impl Parser for Fussy {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         let readings = InProcess::default().parse_all(pages, text)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
@@ -36,12 +39,12 @@ impl Parser for Fussy {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         let readings = InProcess::default().read_for_search(pages, text)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         let readings = InProcess::default().read_all(pages)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
@@ -59,7 +62,7 @@ impl Parser for Broken {
         &self,
         _: &[&RawPage],
         _: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         Err(no_children())
     }
 
@@ -67,11 +70,11 @@ impl Parser for Broken {
         &self,
         _: &[&RawPage],
         _: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         Err(no_children())
     }
 
-    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         Err(no_children())
     }
 }
