@@ -27,7 +27,7 @@ pub(crate) fn parked_hosts(frontier: &Frontier, crawl: CrawlNo) -> Vec<ParkedHos
     parked
         .map(|(host, parked)| ParkedHost {
             host: host.to_string(),
-            reason: Reason::ParseFailed,
+            reason: Reason::ParseLimit,
             pages: parked.kills,
             left_s: parked.left_ms.map(|left_ms| left_ms.div_ceil(1000)),
         })
@@ -42,7 +42,7 @@ pub(crate) fn unparsable(visit: &Visit, frontier: &Frontier) -> Option<How> {
     let parked = frontier.parked(&visit.url.host()).filter(|parked| parked.left_ms.is_none())?;
     let kills = parked.kills;
     let detail = format!("the host is parked: {kills} of its pages in a row stopped the parser");
-    Some(How::Failed { reason: Reason::ParseFailed, detail })
+    Some(How::Failed { reason: Reason::ParseLimit, detail })
 }
 
 impl CrawlTask {

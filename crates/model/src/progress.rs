@@ -54,6 +54,18 @@ pub struct ParkedHost {
     pub left_s: Option<u64>,
 }
 
+impl ParkedHost {
+    /// What is the matter, in words.
+    pub fn text(&self) -> String {
+        let Self { host, reason, pages, left_s } = self;
+        let until = match left_s {
+            Some(left_s) => format!("is parked for {left_s} s"),
+            None => "is given up".to_owned(),
+        };
+        format!("{host} {until}: {pages} of its pages in a row stopped the parser ({reason})")
+    }
+}
+
 /// A site's share of a crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SiteShare {

@@ -79,6 +79,8 @@ struct CrawlLine<T> {
     sites: BTreeMap<Site, SiteLine<T>>,
     /// The sites that have work waiting, by the time that they used.
     line: BTreeSet<(u64, u64, Site)>,
+    /// Sites at which the idle ones are forgotten.
+    sites_max: usize,
 }
 
 #[derive(Debug)]
@@ -93,7 +95,13 @@ struct SiteLine<T> {
 
 impl<T> Default for CrawlLine<T> {
     fn default() -> Self {
-        Self { used_us: 0, level_us: 0, sites: BTreeMap::new(), line: BTreeSet::new() }
+        Self {
+            used_us: 0,
+            level_us: 0,
+            sites: BTreeMap::new(),
+            line: BTreeSet::new(),
+            sites_max: SITES_KEPT_MAX,
+        }
     }
 }
 
@@ -235,7 +243,7 @@ impl<T> FairQueue<T> {
         if is_in_line {
             crawl.line.insert(site.key(&turn.owner.site));
         }
-        crawl.forget_idle_sites();
+        crawl.forget_idle_sites(self.costly_us);
     }
 
     /// Takes out the work of a crawl for which this holds; all of it if it always does.
@@ -269,15 +277,20 @@ impl<T> FairQueue<T> {
 }
 
 impl<T> CrawlLine<T> {
-    /// A crawl of a million sites remembers those that cost much, and few others.
-    fn forget_idle_sites(&mut self) {
-        if self.sites.len() <= SITES_KEPT_MAX {
+    /// A crawl of a million sites remembers those that used much more than the others, and not even
+    /// these if they are too many.
+    fn forget_idle_sites(&mut self, costly_us: u64) {
+        if self.sites.len() <= self.sites_max {
             return;
         }
-        let level_us = self.level_us;
-        self.sites.retain(|_, site| {
-            !site.waiting.is_empty() || site.under_way > 0 || site.used_us > level_us
-        });
+        let owes_us = self.level_us + costly_us;
+        let is_idle = |site: &SiteLine<T>| site.waiting.is_empty() && site.under_way == 0;
+        self.sites.retain(|_, site| !is_idle(site) || site.used_us > owes_us);
+        if self.sites.len() > SITES_KEPT_MAX {
+            self.sites.retain(|_, site| !is_idle(site));
+        }
+        // Looked at again when there are twice as many: most pages must not pay for this.
+        self.sites_max = SITES_KEPT_MAX.max(2 * self.sites.len());
     }
 }
 

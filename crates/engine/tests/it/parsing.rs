@@ -6,7 +6,7 @@ use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
-use telusur_store::{CrawlStore, PageStore};
+use telusur_store::{CrawlStore, FrontierStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
@@ -116,6 +116,26 @@ async fn a_page_that_breaks_the_parser_costs_one_page() {
     let body = store.body(bad.crawl, bad.body.expect("it is kept as it came")).unwrap();
     assert!(body.bytes.starts_with(b"<title>Bad"));
     assert!(pages.iter().filter(|page| page.parse_failed.is_some()).count() == 1);
+}
+
+#[tokio::test]
+async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() {
+    let bench = web();
+    let (store, pages) = fussy_crawl(&bench, site_crawl()).await;
+    let no = pages[0].crawl;
+    let stats = store.crawl(no).unwrap().unwrap().stats;
+    assert_eq!((stats.errors(), stats.parse_failed(), stats.failed), (1, 1, 0));
+    let errors = |store| ask(store, &Ask::Errors { crawl: "last".into() });
+    let listed = errors(&store);
+    let [Answer::ErrorPage(page), Answer::End] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((page.url.path(), page.parse_failed.as_deref()), ("/bad", Some("the parser died")));
+    let host = store.hosts(no).unwrap().remove(0);
+    assert_eq!((host.pages, host.errors), (4, 1));
+    // Read again by a parser that can, it is no error any more.
+    ask(&store, &Ask::Reparse { crawl: "last".into() });
+    let stats = store.crawl(no).unwrap().unwrap().stats;
+    assert_eq!((stats.errors(), stats.failures.len()), (0, 0));
+    assert_eq!(errors(&store), [Answer::End]);
 }
 
 #[tokio::test]

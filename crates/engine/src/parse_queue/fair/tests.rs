@@ -170,6 +170,18 @@ fn only_what_is_asked_for_is_removed() {
     assert!(queue.remove(CrawlNo(2), |_| true).is_empty());
 }
 
+#[test]
+fn a_crawl_of_many_sites_forgets_most_of_them() {
+    let mut queue = FairQueue::new(2, COSTLY_US);
+    for number in 0..20_000 {
+        queue.push(&owner(1, &format!("s{number}.org")), number, small());
+        for turn in queue.take() {
+            queue.ended(&turn.split().1, Some(1_000));
+        }
+    }
+    assert!(queue.crawls[&CrawlNo(1)].sites.len() <= 2 * SITES_KEPT_MAX);
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Push { crawl: u32, site: u8, bytes: Option<u64> },
