@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
-use telusur_frontier::{Frontier, IdEnd, Next};
+use telusur_frontier::{Frontier, IdEnd, Next, PageCost};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
@@ -32,6 +32,8 @@ use crate::fetch_stage::FetchStage;
 use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
+use crate::parse_costs::unparsable;
+use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
 use crate::progress::{RateMeter, WalksShown, picture};
 
@@ -56,8 +58,20 @@ const FINISHED_SHOWN_MAX: usize = 100;
 /// What the stages and the users report.
 pub(crate) enum Event {
     Fetched(Box<Arrival>),
-    Requested { host: Host, at: Moment, is_again: bool },
-    Addressed { host: Host, address: Option<IpAddr> },
+    Requested {
+        host: Host,
+        at: Moment,
+        is_again: bool,
+    },
+    Addressed {
+        host: Host,
+        address: Option<IpAddr>,
+    },
+    /// A page of a host was costly to parse, or is of a host whose pages were.
+    Parsed {
+        host: Host,
+        cost: PageCost,
+    },
     Written(Written),
     Command(Command),
     StageDied(&'static str),
@@ -85,6 +99,7 @@ impl Event {
             | Self::Command(Command::Shutdown)
             | Self::Requested { .. }
             | Self::Addressed { .. }
+            | Self::Parsed { .. }
             | Self::StageDied(_)
             | Self::Broken(_) => None,
         }
@@ -154,7 +169,7 @@ pub(crate) struct CrawlTask {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) fetch: FetchStage,
-    pub(crate) parse: SyncSender<ParseWork>,
+    pub(crate) parse: ParseSender,
     pub(crate) commit: SyncSender<CommitWork>,
     pub(crate) events: mpsc::Receiver<Event>,
     pub(crate) shown: watch::Sender<BTreeMap<CrawlNo, Progress>>,
@@ -266,7 +281,9 @@ impl CrawlTask {
         self.pipeline_visits += 1;
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
-        if let Some(how) = refusal(&visit, &running.context, &mut self.errands) {
+        let refusal = refusal(&visit, &running.context, &mut self.errands)
+            .or_else(|| unparsable(&visit, &self.frontier));
+        if let Some(how) = refusal {
             if visit.purpose.is_errand() {
                 return self.errand_refused(visit);
             }
@@ -308,6 +325,7 @@ impl CrawlTask {
             Event::Addressed { host, address } => {
                 self.frontier.address(&host, address, self.clock.now());
             }
+            Event::Parsed { host, cost } => self.parsed(&host, cost),
             Event::Written(written) => self.written(written)?,
             Event::Command(command) => self.command(command),
             Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
@@ -350,8 +368,9 @@ impl CrawlTask {
             self.page_seen(visit.crawl, &visit.url);
         }
         let work = ParseWork { visit, fetched, disposition, context };
-        // The channel holds more than the pipeline does, so it is never full.
-        self.parse.try_send(work).map_err(|_| EngineError::StageDied("parse"))
+        // The queue needs no bound of its own: it holds no more than the pipeline does.
+        self.parse.send(work, self.clock.now());
+        Ok(())
     }
 
     fn written(&mut self, written: Written) -> Result<(), EngineError> {

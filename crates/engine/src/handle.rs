@@ -28,6 +28,7 @@ use crate::index_health::{IndexHealth, IndexReport};
 use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
 use crate::page_source::StoredSource;
+use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, Reader};
 use crate::shelf::Shelf;
 
@@ -97,7 +98,6 @@ impl Engine {
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
-        let (parse, parse_queue) = sync_channel(PIPELINE_VISITS_MAX + 1);
         let under_way = Arc::new(AtomicUsize::new(0));
         let faults = Arc::<Faults>::default();
         let writer = Writer {
@@ -111,6 +111,7 @@ impl Engine {
         let committer = commit_stage::start(writer, commit_queue)?;
         let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
+        let (parse, parse_queue) = ParseQueue::new(threads);
         let reader = Reader {
             faults: Arc::clone(&faults),
             store: Arc::clone(&store),
@@ -120,7 +121,7 @@ impl Engine {
             events: events.clone(),
             shelf: shelf.clone(),
         };
-        let parsers = parse_stage::start(threads, parse_queue, &reader)?;
+        let parsers = parse_stage::start(threads, &parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
                 let source = StoredSource::new(Arc::clone(&store))
@@ -217,6 +218,8 @@ impl Engine {
                 self.store.set_fault(crawl, None)?;
             }
         }
+        // Nobody waits for a page that is still being parsed: its visit stays queued.
+        self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
         let joined = tokio::task::spawn_blocking(move || {
@@ -239,6 +242,7 @@ impl Engine {
     pub async fn vanish(mut self) {
         self.task.abort();
         let _ = (&mut self.task).await;
+        self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
         // The threads hold the store open; the directory is free when they have seen the silence.

@@ -124,7 +124,7 @@ impl CrawlTask {
     }
 
     /// A visit is not on its way to the store any more; it will be handed out anew.
-    fn leave_pipeline(&mut self, visit: &Visit) {
+    pub(crate) fn leave_pipeline(&mut self, visit: &Visit) {
         self.pipeline_visits -= 1;
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         if let Some(running) = self.crawls.get_mut(&visit.crawl) {

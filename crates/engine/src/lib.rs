@@ -26,6 +26,8 @@ mod index_stage;
 mod linear_run;
 mod loan;
 mod page_source;
+mod parse_costs;
+mod parse_queue;
 mod parse_stage;
 mod progress;
 mod robots_reading;

@@ -160,7 +160,7 @@ impl StoredSource {
         let mut read = |kept| match kept {
             Kept::Nothing => None,
             Kept::Read(page) => Some(*page),
-            Kept::Answer(answer) => match readings.next()? {
+            Kept::Answer(answer) => match readings.next()?.reading {
                 Reading::Read(page) => Some(*page),
                 Reading::Failed { why } => {
                     tracing::warn!(url = %answer.url, why, "a page cannot be indexed");

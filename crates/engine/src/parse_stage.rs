@@ -4,18 +4,20 @@
 //! to talk to hosts.
 
 use std::borrow::Cow;
-use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use telusur_fetch::robots::directives;
-use telusur_frontier::Disposition;
+use telusur_frontier::{COSTLY_PARSE_MS, Disposition, PageCost};
 use telusur_model::{
     Answer, Change, Clock, Digest, Discovery, FetchOutcome, Fetched, Findings, Keep, NotFoundLook,
     PageRecord, PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp,
     UrlKey, Via, Visit, matches_topic,
 };
-use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
+use telusur_parse_pool::{Parser, PoolError, ReadPage, Reading, VisibleText};
 use telusur_store::{Ending, How, IdEnding, PageToStore, Store};
 use tokio::sync::mpsc;
 
@@ -26,15 +28,12 @@ use crate::error::EngineError;
 use crate::faults::Faults;
 use crate::id_visits::is_of_walk;
 use crate::page_source::may_be_found;
+use crate::parse_queue::ParseQueue;
 use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::shelf::Shelf;
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
-
-/// Pages that a thread takes at once when many are waiting: a lock and a wake-up for each would cost
-/// as much as a small page.
-const TAKEN_MAX: usize = 16;
 
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
@@ -44,16 +43,15 @@ pub(crate) struct ParseWork {
     pub(crate) context: Arc<CrawlContext>,
 }
 
-/// Starts the threads. They end when the last sender of work is gone.
+/// Starts the threads. They end when the sender of work is gone.
 pub(crate) fn start(
     threads: usize,
-    work: Receiver<ParseWork>,
+    work: &Arc<ParseQueue>,
     reader: &Reader,
 ) -> std::io::Result<Vec<JoinHandle<()>>> {
-    let work = Arc::new(Mutex::new(work));
     (0..threads)
         .map(|index| {
-            let (work, reader) = (Arc::clone(&work), reader.clone());
+            let (work, reader) = (Arc::clone(work), reader.clone());
             std::thread::Builder::new()
                 .name(format!("parse-{index}"))
                 .spawn(move || reader.run_watched(&work))
@@ -92,10 +90,24 @@ impl PageRead {
     }
 }
 
+/// A page that was parsed before its turn, and what that took.
+struct Ahead {
+    reading: Reading<PageRead>,
+    cpu: Duration,
+    deaths: u32,
+}
+
+impl Ahead {
+    fn of<T>(page: ReadPage<T>, read: impl FnOnce(Reading<T>) -> Reading<PageRead>) -> Self {
+        let ReadPage { reading, cpu, deaths } = page;
+        Self { reading: read(reading), cpu, deaths }
+    }
+}
+
 impl Reader {
     /// A thread that is silently gone would make the crawls whose pages it had wait for ever.
-    fn run_watched(&self, work: &Mutex<Receiver<ParseWork>>) {
-        let run = std::panic::AssertUnwindSafe(|| self.run(work));
+    fn run_watched(&self, queue: &ParseQueue) {
+        let run = std::panic::AssertUnwindSafe(|| self.run(queue));
         if let Err(panic) = std::panic::catch_unwind(run) {
             // If nobody listens, the engine has ended already.
             let _ = self.events.blocking_send(Event::StageDied("parse"));
@@ -103,26 +115,38 @@ impl Reader {
         }
     }
 
-    fn run(&self, work: &Mutex<Receiver<ParseWork>>) {
-        let mut taken = Vec::with_capacity(TAKEN_MAX);
-        loop {
-            {
-                // Waiting while holding the lock is the queue for whoever is next to get work.
-                let work = work.lock().unwrap_or_else(PoisonError::into_inner);
-                let Ok(first) = work.recv() else { return };
-                taken.push(first);
-                taken.extend(work.try_iter().take(TAKEN_MAX - 1));
-            }
-            let readings = match self.parse_ahead(&taken) {
-                Ok(readings) => readings,
+    fn run(&self, queue: &ParseQueue) {
+        while let Some(mut batch) = queue.take(|| self.clock.now()) {
+            let works = std::mem::take(&mut batch.works);
+            let ahead = match self.parse_ahead(&works) {
+                Ok(ahead) => ahead,
+                // The engine ends, and waits for nobody: these visits stay queued.
+                Err(PoolError::Interrupted) => return,
                 Err(error) => return self.give_up(error),
             };
-            for (next, reading) in taken.drain(..).zip(readings) {
-                let crawl = next.visit.crawl;
-                let done = match self.faults.watch(&[crawl], || self.read(next, reading)) {
-                    Ok(done) => done,
+            let (mut ended, mut costs) = (Vec::with_capacity(works.len()), Vec::new());
+            for (index, (work, ahead)) in works.into_iter().zip(ahead).enumerate() {
+                let (crawl, host) = (work.visit.crawl, work.visit.url.host());
+                let deaths = ahead.as_ref().map_or(0, |ahead| ahead.deaths);
+                let read = self.faults.watch(&[crawl], || self.read(work, ahead));
+                let ReadWork { done, cpu } = match read {
+                    Ok(read) => read,
+                    Err(PoolError::Interrupted) => return,
                     Err(error) => return self.give_up(error),
                 };
+                ended.push(done);
+                costs.push(cpu);
+                let cost_ms = cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX));
+                if let Some(cpu_ms) = cost_ms
+                    && (batch.is_costly(index) || cpu_ms >= COSTLY_PARSE_MS || deaths > 0)
+                {
+                    // Before the page is committed: the host's next visit waits for that.
+                    let cost = PageCost { cpu_ms, has_killed: deaths > 0 };
+                    let _ = self.events.blocking_send(Event::Parsed { host, cost });
+                }
+            }
+            queue.ended(&batch, &costs);
+            for done in ended {
                 if self.commit.send(done).is_err() {
                     return;
                 }
@@ -136,10 +160,7 @@ impl Reader {
     }
 
     /// Parses the pages that will be asked for, all at once: a child is woken once for many.
-    fn parse_ahead(
-        &self,
-        taken: &[ParseWork],
-    ) -> Result<Vec<Option<Reading<PageRead>>>, PoolError> {
+    fn parse_ahead(&self, taken: &[ParseWork]) -> Result<Vec<Option<Ahead>>, PoolError> {
         let is_searched = |work: &ParseWork| self.shelf.is_some() && is_likely_searched(work);
         let (mut searched, mut others) = (Vec::new(), Vec::new());
         for work in taken {
@@ -154,26 +175,40 @@ impl Reader {
         let of_work = |work| {
             page_to_parse(work)?;
             match is_searched(work) {
-                true => searched.next().map(PageRead::for_search),
-                false => others.next().map(PageRead::of),
+                true => searched.next().map(|page| Ahead::of(page, PageRead::for_search)),
+                false => others.next().map(|page| Ahead::of(page, PageRead::of)),
             }
         };
         Ok(taken.iter().map(of_work).collect())
     }
 
-    /// What is in a page, if it was not parsed ahead.
+    /// What is in a page, which is parsed now if it was not before. Adds to what the visit took.
     fn reading(
         &self,
         page: &RawPage,
         ahead: Option<Reading<PageRead>>,
+        cpu: &Cell<Option<Duration>>,
     ) -> Result<Reading<PageRead>, PoolError> {
-        ahead.map_or_else(|| self.parser.parse(page).map(PageRead::of), Ok)
+        if let Some(reading) = ahead {
+            return Ok(reading);
+        }
+        let mut read = self.parser.parse_all(&[page], VisibleText::Taken)?;
+        let ReadPage { reading, cpu: taken, .. } = read.pop().expect("every page has a reading");
+        cpu.set(Some(cpu.get().unwrap_or_default() + taken));
+        Ok(PageRead::of(reading))
     }
 
-    fn read(
+    fn read(&self, work: ParseWork, ahead: Option<Ahead>) -> Result<ReadWork, PoolError> {
+        let cpu = Cell::new(ahead.as_ref().map(|ahead| ahead.cpu));
+        let done = self.read_and_count(work, ahead.map(|ahead| ahead.reading), &cpu)?;
+        Ok(ReadWork { done, cpu: cpu.get() })
+    }
+
+    fn read_and_count(
         &self,
         work: ParseWork,
         ahead: Option<Reading<PageRead>>,
+        cpu: &Cell<Option<Duration>>,
     ) -> Result<CommitWork, PoolError> {
         let ParseWork { visit, fetched, disposition, context } = work;
         let body_bytes = fetched.body_bytes();
@@ -185,7 +220,7 @@ impl Reader {
             fetched.requested_at.map(|moment| Timestamp(at.0.saturating_sub(now.ms_since(moment))));
         if visit.purpose.is_errand() {
             let end = if visit.purpose == Purpose::Probe {
-                ErrandEnd::Probe(self.not_found_look(&fetched, ahead)?)
+                ErrandEnd::Probe(self.not_found_look(&fetched, ahead, cpu)?)
             } else {
                 let token = &context.product_token;
                 ErrandEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
@@ -194,7 +229,7 @@ impl Reader {
             return Ok(CommitWork::Errand { visit, requested_at, body_bytes, end });
         }
         if visit.place.id().is_some() {
-            let asked = Asked { visit: &visit, context: &context, at, requested_at };
+            let asked = Asked { visit: &visit, context: &context, at, requested_at, cpu };
             let (how, id, found) = self.read_id(&asked, fetched, disposition, ahead)?;
             let ending = ending(visit, &context, how, id, found, at, requested_at);
             return Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes });
@@ -205,7 +240,7 @@ impl Reader {
                 later(&fetched.outcome, at, after_ms, counted)
             }
             Disposition::Settle => {
-                let asked = Asked { visit: &visit, context: &context, at, requested_at };
+                let asked = Asked { visit: &visit, context: &context, at, requested_at, cpu };
                 self.settle(&asked, fetched, ahead, &mut found)?
             }
         };
@@ -235,7 +270,7 @@ impl Reader {
             }
             FetchOutcome::Page(page) => {
                 let reading = match page.status {
-                    200..300 => self.reading(&page, ahead)?,
+                    200..300 => self.reading(&page, ahead, asked.cpu)?,
                     _ => PageRead::of(Reading::Read(Box::default())),
                 };
                 // What is not read as text, such as JSON, is matched as it came.
@@ -283,7 +318,7 @@ impl Reader {
                 reading.how
             }
             FetchOutcome::Page(page) => {
-                let reading = self.reading(&page, ahead)?;
+                let reading = self.reading(&page, ahead, asked.cpu)?;
                 How::Page(Box::new(self.page(asked, page, reading, fetched.took_ms, found)))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
@@ -309,7 +344,7 @@ impl Reader {
                 "the server says it is unchanged, but what it was is not stored".to_owned();
             return Ok(How::Failed { reason: Reason::ProtocolError, detail });
         };
-        let reading = PageRead::of(self.parser.parse(&page)?);
+        let reading = self.reading(&page, None, asked.cpu)?;
         let mut stored = self.page(asked, page, reading, took_ms, found);
         stored.record.change = Some(Change::NotSent);
         stored.record.wire_bytes = 0;
@@ -364,9 +399,10 @@ impl Reader {
         &self,
         fetched: &Fetched,
         ahead: Option<Reading<PageRead>>,
+        cpu: &Cell<Option<Duration>>,
     ) -> Result<Option<NotFoundLook>, PoolError> {
         Ok(match &fetched.outcome {
-            FetchOutcome::Page(page) => match self.reading(page, ahead)? {
+            FetchOutcome::Page(page) => match self.reading(page, ahead, cpu)? {
                 Reading::Read(read) => look_of(page, &read.parsed),
                 Reading::Failed { .. } => None,
             },
@@ -376,8 +412,14 @@ impl Reader {
     }
 }
 
+/// A visit that is ready for the store, and the CPU that its page took, if it had one.
+struct ReadWork {
+    done: CommitWork,
+    cpu: Option<Duration>,
+}
+
 /// The page that will have to be parsed, if there is one.
-fn page_to_parse(work: &ParseWork) -> Option<&RawPage> {
+pub(crate) fn page_to_parse(work: &ParseWork) -> Option<&RawPage> {
     let FetchOutcome::Page(page) = &work.fetched.outcome else { return None };
     let is_wanted = match work.visit.purpose {
         Purpose::Robots | Purpose::Sitemap { .. } => false,
@@ -412,6 +454,8 @@ struct Asked<'a> {
     context: &'a CrawlContext,
     at: Timestamp,
     requested_at: Option<Timestamp>,
+    /// What its page took to parse so far.
+    cpu: &'a Cell<Option<Duration>>,
 }
 
 impl Asked<'_> {

@@ -8,6 +8,7 @@ use telusur_model::{
 };
 
 use crate::linear_run::walk_coverage;
+use crate::parse_costs::parked_hosts;
 
 /// The rate shown is that of the last ten seconds.
 const WINDOW_MS: u64 = 10_000;
@@ -98,6 +99,7 @@ pub(crate) fn picture(
         stats: stats.clone(),
         index_lag: 0,
         walks: Vec::new(),
+        parked: parked_hosts(frontier, crawl),
     }
 }
 

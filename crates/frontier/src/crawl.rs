@@ -213,6 +213,22 @@ impl HostQueue {
         self.outstanding_by_age.remove(&(handed_at, place))
     }
 
+    /// A visit that was handed out stays in the queue. Says whether it was outstanding.
+    pub(crate) fn take_back(&mut self, visit: Visit, max: usize) -> bool {
+        let place = visit.place;
+        let Some((handed_at, _)) = self.outstanding.remove(&place) else { return false };
+        self.outstanding_by_age.remove(&(handed_at, place));
+        // If it had a due time, that has passed.
+        let waiting = Waiting { visit, due: None };
+        match place.lane {
+            Lane::Errand | Lane::Linear => self.errands.push(waiting),
+            Lane::Hot | Lane::Plain | Lane::Later => {
+                self.head(Region::of(place.lane)).discovered(waiting, max);
+            }
+        }
+        true
+    }
+
     pub(crate) fn discovered(&mut self, waiting: Waiting, max: usize) {
         let place = waiting.visit.place;
         // A read may have brought it before the event that announces it.

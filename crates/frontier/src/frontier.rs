@@ -18,6 +18,7 @@ use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
 use crate::ids::Ids;
 use crate::linear::Linear;
 use crate::pace::Answer;
+use crate::parse_cost::{PageCost, Parked, ParseCharge};
 use crate::retry::disposition;
 use crate::standing::Standing;
 use crate::suspicion::Suspicion;
@@ -96,7 +97,9 @@ impl Frontier {
         let mut hosts = Vec::with_capacity(start.hosts.len());
         for known in start.hosts {
             let host = self.open_queue(no, &known.host, known.queued > 0);
-            let pace = &mut self.hosts.get_mut(host).pace;
+            let state = self.hosts.get_mut(host);
+            state.parse_cost.forgive();
+            let pace = &mut state.pace;
             pace.keep_quiet_until(known.next_at);
             pace.learned_earlier(known.delay_ms.unwrap_or(0));
             if let Some(crawl) = self.crawls.get_mut(&no) {
@@ -333,6 +336,24 @@ impl Frontier {
         self.refresh_host_and_address(host, address);
     }
 
+    /// A page of a host was parsed. Need not be told of pages that cost little, unless one of the
+    /// host's pages cost much lately. Says what the host pays for it.
+    pub fn parsed(&mut self, host: &Host, cost: PageCost, now: Moment) -> ParseCharge {
+        self.advance(now);
+        let Some(host) = self.hosts.id(host) else { return ParseCharge::None };
+        let now = self.now;
+        let state = self.hosts.get_mut(host);
+        let charge = state.parse_cost.note(cost, now);
+        state.pace.keep_quiet_until(state.parse_cost.quiet_until());
+        self.refresh_host(host);
+        charge
+    }
+
+    /// Whether a host is not asked because its pages keep killing the parser.
+    pub fn parked(&self, host: &Host) -> Option<Parked> {
+        self.hosts.get(self.hosts.id(host)?).parse_cost.parked(self.now)
+    }
+
     // ---- visits ----
 
     /// The fetch of a visit ended: its host may be asked by another one. Says what becomes of it.
@@ -369,6 +390,22 @@ impl Frontier {
         self.refresh_host_and_address(host, flight.address);
     }
 
+    /// A visit whose fetch has ended will not be stored after all: it is in its queue as before.
+    pub fn returned(&mut self, visit: Visit) {
+        let (no, place) = (visit.crawl, visit.place);
+        let Some(host) = self.known_queue(no, &visit.url.host()) else { return };
+        let Some(crawl) = self.crawls.get_mut(&no) else { return };
+        let head_max = crawl.head_max();
+        let queue = crawl.queue_mut(host);
+        let site = queue.site;
+        if queue.take_back(visit, head_max) {
+            crawl.settle(site, false);
+            crawl.told = false;
+        }
+        crawl.flights.end(place);
+        self.refresh(no, host);
+    }
+
     // ---- what can be asked ----
 
     /// Visits of a crawl that were handed out and have not ended.
@@ -397,6 +434,15 @@ impl Frontier {
     pub fn sites(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Site, u64)> {
         let crawl = self.crawls.get(&crawl).into_iter();
         crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
+    }
+
+    /// The hosts of a crawl that are not asked because their pages keep killing the parser.
+    pub fn parked_hosts(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Host, Parked)> {
+        let queues = self.crawls.get(&crawl).into_iter().flat_map(|crawl| crawl.queues.keys());
+        queues.filter_map(|&id| {
+            let host = self.hosts.get(id);
+            Some((&host.host, host.parse_cost.parked(self.now)?))
+        })
     }
 
     /// The walks of a linear crawl.

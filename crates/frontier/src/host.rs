@@ -8,6 +8,7 @@ use telusur_model::{CrawlNo, Host, Moment, QueuePlace};
 use crate::gate::{Gate, Opening, Terms};
 use crate::line::Line;
 use crate::pace::Pace;
+use crate::parse_cost::ParseCost;
 
 /// A host's number in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +20,7 @@ pub(crate) struct HostState {
     pub(crate) host: Host,
     pub(crate) gate: Gate,
     pub(crate) pace: Pace,
+    pub(crate) parse_cost: ParseCost,
     pub(crate) address: Lookup,
     /// Oldest first.
     pub(crate) in_flight: Vec<InFlight>,
@@ -61,6 +63,7 @@ impl HostState {
             host,
             gate: Gate::default(),
             pace: Pace::default(),
+            parse_cost: ParseCost::default(),
             address,
             in_flight: Vec::new(),
             crawls: Vec::new(),

@@ -28,6 +28,7 @@ mod flights;
 mod gate;
 mod host;
 mod pace;
+mod parse_cost;
 mod retry;
 mod rules;
 mod suspicion;
@@ -40,3 +41,4 @@ pub use crate::decision::{
 };
 pub use crate::frontier::Frontier;
 pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};
+pub use crate::parse_cost::{COSTLY_PARSE_MS, PageCost, Parked, ParseCharge};

@@ -77,7 +77,11 @@ impl Frontier {
         let crawl = self.crawl(no);
         let queue = crawl.queue(host_id);
         let host = self.hosts.get(host_id);
-        let opening = host.opening(self.host_terms(host));
+        let opening = match host.parse_cost.holds_back() && queue.oldest_outstanding().is_some() {
+            // What its last page costs is not known yet.
+            true => Opening::OnEvent,
+            false => host.opening(self.host_terms(host)),
+        };
         let first = crawl.first(host_id, now);
         let has_visit = first.is_some();
         let is_id = matches!(first, Some(FirstInLine::Id(_)));

@@ -6,6 +6,7 @@ mod fairness;
 mod head;
 mod ids;
 mod model;
+mod parse_cost;
 mod politeness;
 mod robots;
 mod rules;

@@ -51,7 +51,7 @@ pub use crate::linear::{
 };
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
-pub use crate::progress::{HostRow, Progress, RequestHistory, SiteShare, jain_index};
+pub use crate::progress::{HostRow, ParkedHost, Progress, RequestHistory, SiteShare, jain_index};
 pub use crate::reason::Reason;
 pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, IdCounts, PageRecord};
 pub use crate::scope::{

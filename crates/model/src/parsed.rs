@@ -84,8 +84,9 @@ pub enum Warning {
     BadBytes,
     /// The body was cut before it came here.
     Truncated,
-    /// It is not a kind of content that is read: it is stored, but has no words and no links.
-    NotRead,
+    /// Nothing was read: it is no HTML, no feed and no text, by its label or by its bytes. It is stored,
+    /// but has no words and no links.
+    UnsupportedType,
     /// The server named a content coding that does not exist; the body was taken as it came.
     UnknownCoding,
 }

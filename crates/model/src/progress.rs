@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlNo, CrawlState, CrawlStats, Host, Timestamp, WalkCoverage};
+use crate::{CrawlNo, CrawlState, CrawlStats, Host, Reason, Timestamp, WalkCoverage};
 
 /// A picture of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,6 +36,34 @@ pub struct Progress {
     /// The walks of a linear crawl.
     #[serde(default)]
     pub walks: Vec<WalkCoverage>,
+    /// Hosts that are not asked for now, and why.
+    #[serde(default)]
+    pub parked: Vec<ParkedHost>,
+}
+
+/// A host that is left alone because of what its pages do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParkedHost {
+    /// The host.
+    pub host: String,
+    /// Why it is parked.
+    pub reason: Reason,
+    /// Pages in a row that were the reason.
+    pub pages: u32,
+    /// Seconds until it is tried again; `None`: it is not, in this run.
+    pub left_s: Option<u64>,
+}
+
+impl ParkedHost {
+    /// What is the matter, in words.
+    pub fn text(&self) -> String {
+        let Self { host, reason, pages, left_s } = self;
+        let until = match left_s {
+            Some(left_s) => format!("is parked for {left_s} s"),
+            None => "is given up".to_owned(),
+        };
+        format!("{host} {until}: {pages} of its pages in a row stopped the parser ({reason})")
+    }
 }
 
 /// A site's share of a crawl.

@@ -86,7 +86,7 @@ reasons! {
     RobotsDisallowed = "robots_disallowed",
     /// robots.txt could not be read, so nothing is asked yet
     RobotsUnreachable = "robots_unreachable",
-    /// a limit of the parser was hit
+    /// a limit of the parser was hit: the pages of this host keep stopping it
     ParseLimit = "parse_limit",
     /// the page could not be parsed and is kept raw
     ParseFailed = "parse_failed",

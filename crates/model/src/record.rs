@@ -105,6 +105,12 @@ impl PageRecord {
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
+
+    /// Whether it is one of the errors of its crawl: the server answered with one, or the page could
+    /// not be parsed, so that it is neither found nor followed.
+    pub fn is_error(&self) -> bool {
+        !self.is_ok() || self.parse_failed.is_some()
+    }
 }
 
 /// What a page asks of search engines, in its `X-Robots-Tag` headers and its robots metas.
@@ -172,7 +178,8 @@ pub struct CrawlStats {
     pub active_ms: u64,
     /// Answers by HTTP status, redirects included.
     pub statuses: BTreeMap<u16, u64>,
-    /// Failures by reason.
+    /// Failures by reason. Pages with a status of 2xx that could not be parsed are in here, too, as
+    /// `parse_failed`: their answer is stored, and they are no URLs without one.
     pub failures: BTreeMap<Reason, u64>,
     /// Skipped URLs by reason.
     pub skips: BTreeMap<Reason, u64>,
@@ -214,9 +221,14 @@ impl IdCounts {
 }
 
 impl CrawlStats {
-    /// Error pages and URLs without an answer. A page that does not exist is no error in a linear
-    /// crawl: looking for those that do is what it is for.
+    /// Error pages, URLs without an answer and pages that could not be parsed. A page that does not
+    /// exist is no error in a linear crawl: looking for those that do is what it is for.
     pub fn errors(&self) -> u64 {
-        self.failed + (self.pages - self.ok) + self.ids.holes
+        self.failed + (self.pages - self.ok) + self.ids.holes + self.parse_failed()
+    }
+
+    /// Pages with a status of 2xx that could not be parsed.
+    pub fn parse_failed(&self) -> u64 {
+        self.failures.get(&Reason::ParseFailed).copied().unwrap_or(0)
     }
 }

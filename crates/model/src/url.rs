@@ -82,6 +82,24 @@ impl PageUrl {
         Self::from_url(join(&base, href).map_err(bad)?)
     }
 
+    /// Resolves a link that was found on this page, whose query is written in the page's own charset
+    /// (URL standard, "encoding-parse a URL"). `encode`: the bytes of a query in that charset; each
+    /// character that it lacks stands there as `%26%23…%3B`.
+    pub fn join_encoded(
+        &self,
+        href: &str,
+        encode: &dyn Fn(&str) -> Cow<'_, [u8]>,
+    ) -> Result<Self, UrlError> {
+        // ASCII is the same in every charset that a link can be written in.
+        if href.is_ascii() {
+            return self.join(href);
+        }
+        check_length(href.len())?;
+        let base = Url::parse(&self.text).map_err(bad)?;
+        let options = Url::options().base_url(Some(&base)).encoding_override(Some(encode));
+        Self::from_url(options.parse(&with_two_slashes(href)).map_err(bad)?)
+    }
+
     /// Resolves a link to this host in which nothing is left to normalise but `../` in front; `None`
     /// if it is another one.
     fn join_plain(&self, href: &str) -> Option<Self> {

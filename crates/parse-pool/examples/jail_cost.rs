@@ -68,7 +68,7 @@ fn cost(
     for batch in pages.chunks(batch) {
         let batch: Vec<_> = batch.iter().collect();
         for outcome in parser.parse_all(&batch, VisibleText::Taken)? {
-            if let Reading::Failed { why } = outcome {
+            if let Reading::Failed { why } = outcome.reading {
                 return Err(why.into());
             }
         }

@@ -15,7 +15,7 @@ use crate::child::CHILD_COMMAND;
 use crate::frames::{self, Answer, Depth, Frame, FrameError};
 use crate::jail::JailReport;
 use crate::socket::{self, Line, Rendezvous, poll};
-use crate::watch::{LimitHit, Watch};
+use crate::watch::{Interrupts, LimitHit, Task, Watch};
 
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
 /// at half of this; only a child whose parent hangs is ended by it.
@@ -88,8 +88,15 @@ pub(crate) struct ParserChild {
 pub(crate) enum Death {
     /// It was gone before it got a byte of the page.
     Idle { why: String },
-    /// It died of the page, or the page was the last thing it saw.
-    OnPage { why: String },
+    /// It died of the page, or the page was the last thing it saw. `cpu`: what the page had used.
+    OnPage { why: String, cpu: Duration },
+}
+
+/// What a child has answered, and the CPU that the page took.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: Answer,
+    pub(crate) cpu: Duration,
 }
 
 impl ParserChild {
@@ -111,7 +118,8 @@ impl ParserChild {
         stream.set_nonblocking(true).map_err(at)?;
         socket::make_room(&stream).map_err(at)?;
         let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
-        match Frame::read(&mut child.line()).and_then(Frame::into_hello) {
+        let task = Interrupts::default().task();
+        match Frame::read(&mut child.line(task)).and_then(Frame::into_hello) {
             Ok(hello) => Ok((child, hello.jail)),
             Err(error) => Err(child.process.obituary(&error)),
         }
@@ -130,54 +138,72 @@ impl ParserChild {
     /// pages beyond the answers have none.
     pub(crate) fn read(
         &mut self,
+        task: &Task,
         depth: Depth,
         pages: &[&RawPage],
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<Answered>,
     ) -> Result<(), Death> {
-        let mut line = self.line();
+        let mut line = self.line(task.clone());
         let sent = match frames::send_batch(&mut line, depth, pages) {
             // Nothing was sent, and the child is as good as before.
             Err(FrameError::TooLarge { .. }) => {
-                answers.extend(pages.iter().map(|_| Answer::TooLarge));
+                let too_large = || Answered { answer: Answer::TooLarge, cpu: Duration::ZERO };
+                answers.extend(pages.iter().map(|_| too_large()));
                 return Ok(());
             }
             sent => sent,
         };
-        let began = line.began;
-        let read = sent.and_then(|()| self.read_answers(depth, pages.len(), answers));
-        read.map_err(|error| {
+        let (began, cpu) = (line.began, line.patience.cpu_used());
+        let read = match sent {
+            Ok(()) => self.read_answers(task, depth, pages.len(), answers),
+            Err(error) => Err(Unanswered { error, cpu }),
+        };
+        read.map_err(|Unanswered { error, cpu }| {
             let why = self.process.obituary(&error);
-            if began { Death::OnPage { why } } else { Death::Idle { why } }
+            if began { Death::OnPage { why, cpu } } else { Death::Idle { why } }
         })
     }
 
     fn read_answers(
         &mut self,
+        task: &Task,
         depth: Depth,
         count: usize,
-        answers: &mut Vec<Answer>,
-    ) -> Result<(), FrameError> {
-        let watch = || Watch::new(self.process.pid(), self.limits);
+        answers: &mut Vec<Answered>,
+    ) -> Result<(), Unanswered> {
+        let watch = || Watch::new(self.process.pid(), self.limits, task.clone());
         // Answers are small and come several at once: they are taken off the socket together.
         let mut line = BufReader::with_capacity(INBOX_BYTES, Line::new(&self.stream, watch()));
         for _ in 0..count {
-            answers.push(Frame::read(&mut line)?.into_answer(depth)?);
+            let answer = Frame::read(&mut line).and_then(|frame| frame.into_answer(depth));
             // Each page has its own limits.
             let ended = std::mem::replace(&mut line.get_mut().patience, watch());
             self.wear += ended.time_at_most();
+            let cpu = ended.cpu_used();
+            match answer {
+                Ok(answer) => answers.push(Answered { answer, cpu }),
+                Err(error) => return Err(Unanswered { error, cpu }),
+            }
         }
         if line.buffer().is_empty() {
             Ok(())
         } else {
-            Err(FrameError::Malformed("more answers than pages".to_owned()))
+            let error = FrameError::Malformed("more answers than pages".to_owned());
+            Err(Unanswered { error, cpu: Duration::ZERO })
         }
     }
 
     /// The line to the child for the time of one page: reading and writing fail when the page has
     /// cost too much.
-    fn line(&self) -> Line<'_, Watch> {
-        Line::new(&self.stream, Watch::new(self.process.pid(), self.limits))
+    fn line(&self, task: Task) -> Line<'_, Watch> {
+        Line::new(&self.stream, Watch::new(self.process.pid(), self.limits, task))
     }
+}
+
+/// Why a page has no answer, and the CPU that it had used until then.
+struct Unanswered {
+    error: FrameError,
+    cpu: Duration,
 }
 
 /// The process of a child. Dropping it kills it and takes it off the process table.

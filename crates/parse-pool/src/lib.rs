@@ -16,6 +16,7 @@
 mod parser;
 
 mod pool;
+mod restarts;
 
 mod nursery;
 mod socket;
@@ -31,6 +32,6 @@ mod jail;
 pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
 pub use crate::jail::{JailReport, Wall};
 pub use crate::keeper::{ChildLimits, ChildProgram};
-pub use crate::parser::{InProcess, Parser, PoolError, Reading, VisibleText};
+pub use crate::parser::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};
 pub use crate::socket::{private_listener, through_short_path};

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{PageContent, ParsedPage, RawPage, SearchPage};
@@ -16,17 +17,21 @@ pub trait Parser: Send + Sync {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError>;
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError>;
 
     /// Likewise, together with what a search goes by.
     fn read_for_search(
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError>;
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError>;
 
     /// Likewise, but reads everything that is in the pages.
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError>;
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError>;
+
+    /// Ends the calls that are under way, as far as they can be ended: they fail with
+    /// [`PoolError::Interrupted`]. For those who must not wait for a page any longer.
+    fn interrupt(&self) {}
 
     /// Reads what a crawl goes by out of one page, with its text.
     fn parse(&self, page: &RawPage) -> Result<Reading<ParsedPage>, PoolError> {
@@ -48,8 +53,20 @@ pub enum VisibleText {
     Left,
 }
 
-fn only<T>(mut readings: Vec<Reading<T>>) -> Reading<T> {
-    readings.pop().expect("every page has a reading")
+fn only<T>(mut pages: Vec<ReadPage<T>>) -> Reading<T> {
+    pages.pop().expect("every page has a reading").reading
+}
+
+/// What came of reading a page, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadPage<T> {
+    /// What came of it.
+    pub reading: Reading<T>,
+    /// The CPU time that it took, all attempts together. It is measured from outside: what a page
+    /// makes of its reader must not make it look cheap.
+    pub cpu: Duration,
+    /// Children that it has killed.
+    pub deaths: u32,
 }
 
 /// What came of reading a page.
@@ -95,6 +112,9 @@ pub enum PoolError {
         /// How the last one died.
         why: String,
     },
+    /// Somebody could not wait any longer: the page may be read at another time.
+    #[error("reading was interrupted")]
+    Interrupted,
 }
 
 /// Parses in the calling thread, without a jail. A page that makes the parser panic is
@@ -146,7 +166,7 @@ impl Parser for InProcess {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         Ok(pages.iter().map(|page| guarded(|| self.parse_page(page, text))).collect())
     }
 
@@ -154,22 +174,30 @@ impl Parser for InProcess {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         Ok(pages.iter().map(|page| guarded(|| self.search_page(page, text))).collect())
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         Ok(pages.iter().map(|page| guarded(|| self.read_page(page))).collect())
     }
 }
 
 /// Reads a page, and survives a panic. Reading is pure: whatever it had half done is dropped with
 /// the panic.
-fn guarded<T>(read: impl FnOnce() -> T) -> Reading<T> {
-    match catch_unwind(AssertUnwindSafe(read)) {
+fn guarded<T>(read: impl FnOnce() -> T) -> ReadPage<T> {
+    let before = thread_cpu();
+    let reading = match catch_unwind(AssertUnwindSafe(read)) {
         Ok(found) => Reading::Read(Box::new(found)),
         Err(panic) => Reading::Failed { why: panicked(panic_text(&*panic)) },
-    }
+    };
+    ReadPage { reading, cpu: thread_cpu().saturating_sub(before), deaths: 0 }
+}
+
+/// The CPU time of the calling thread.
+fn thread_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// The words for a page at which the parser panicked.

@@ -4,15 +4,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage, SearchPage};
 
 use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
 use crate::jail::JailReport;
-use crate::keeper::{ChildLimits, ChildProgram, Death, ParserChild, plain};
+use crate::keeper::{Answered, ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
-use crate::parser::{Parser, PoolError, Reading, VisibleText, panicked};
+use crate::parser::{Parser, PoolError, ReadPage, Reading, VisibleText, panicked};
+use crate::restarts::{PAUSE_MAX, Restarts};
+use crate::watch::{Interrupts, Task};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
 /// however many pages it has.
@@ -21,8 +23,8 @@ const BATCH_PAGES_MAX: usize = 16;
 const BATCH_BYTES_MAX: usize = 1 << 20;
 /// Deaths without a page read in between, beyond one for each child, after which the pool gives up.
 const FRUITLESS_MAX: u32 = 10;
-/// Longest pause between two starts that lead nowhere.
-const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How often a thread that pauses before a start looks whether anybody still waits for it.
+const PAUSE_PIECE: Duration = Duration::from_millis(50);
 
 /// How a pool is run.
 #[derive(Clone, Debug)]
@@ -36,7 +38,8 @@ pub struct PoolSettings {
     pub program: ChildProgram,
     /// What a page may cost.
     pub limits: ChildLimits,
-    /// Pause before a start that follows fruitless ones; doubled each time.
+    /// Pause before a start that follows fruitless ones, or many that ended with a page; doubled each
+    /// time.
     pub pause_first: Duration,
 }
 
@@ -65,6 +68,10 @@ pub struct ParserPool {
     jail: JailReport,
     /// Children that died since a page was last read, without having been killed by one.
     fruitless: AtomicU32,
+    /// Children that pages have killed. Guarded by a lock that is held for a push or a look only.
+    restarts: Mutex<Restarts>,
+    began: Instant,
+    interrupts: Interrupts,
     children: usize,
     pause_first: Duration,
 }
@@ -93,10 +100,12 @@ impl ParserPool {
             resting.push(nursery.child().map_err(start)?.0);
         }
         let mut answers = Vec::new();
-        match resting[0].read(HARMLESS_DEPTH, &[&harmless_page()], &mut answers) {
-            Ok(()) if matches!(answers[..], [Answer::Parsed(_)]) => {}
+        let interrupts = Interrupts::default();
+        let task = interrupts.task();
+        match resting[0].read(&task, HARMLESS_DEPTH, &[&harmless_page()], &mut answers) {
+            Ok(()) if matches!(answers[..], [Answered { answer: Answer::Parsed(_), .. }]) => {}
             Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
-            Err(Death::Idle { why } | Death::OnPage { why }) => return Err(start(why)),
+            Err(Death::Idle { why } | Death::OnPage { why, .. }) => return Err(start(why)),
         }
         Ok(Self {
             places: Mutex::new(Places { resting, vacant: 0 }),
@@ -104,6 +113,9 @@ impl ParserPool {
             nursery,
             jail,
             fruitless: AtomicU32::new(0),
+            restarts: Mutex::default(),
+            began: Instant::now(),
+            interrupts,
             children,
             pause_first,
         })
@@ -123,37 +135,47 @@ impl ParserPool {
         &self,
         depth: Depth,
         pages: &[&RawPage],
-    ) -> Result<Vec<Reading<T>>, PoolError> {
+    ) -> Result<Vec<ReadPage<T>>, PoolError> {
+        let task = self.interrupts.task();
         let mut readings = Vec::with_capacity(pages.len());
         let mut left = pages;
         while !left.is_empty() {
             let (batch, behind) = left.split_at(batch_pages(left));
             left = behind;
-            let answers = self.attempt(depth, batch)?.answers;
+            let Attempt { answers, death } = self.attempt(&task, depth, batch)?;
             // Which of the others killed the child is not known: each gets its second try alone,
             // so that none can be blamed for its neighbours.
             let unanswered = &batch[answers.len()..];
-            readings.extend(answers.into_iter().map(reading));
+            readings.extend(answers.into_iter().map(read_page));
+            // What the first try took is the page's whose answer was awaited then.
+            let mut first_try = death;
             for page in unanswered {
-                readings.push(self.second_attempt(depth, page)?);
+                let mut read = self.second_attempt(&task, depth, page)?;
+                if let Some(death) = first_try.take() {
+                    read.cpu += death.cpu;
+                    read.deaths += 1;
+                }
+                readings.push(read);
             }
         }
         Ok(readings)
     }
 
     /// Has a batch read by a child that was alive when it got it.
-    fn attempt(&self, depth: Depth, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
+    fn attempt(&self, task: &Task, depth: Depth, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
         let mut answers = Vec::with_capacity(pages.len());
         loop {
-            match self.lend()?.read(depth, pages, &mut answers) {
+            match self.lend(task)?.read(task, depth, pages, &mut answers) {
                 Ok(()) => {
                     self.fruitless.store(0, Ordering::Relaxed);
                     return Ok(Attempt { answers, death: None });
                 }
-                Err(Death::OnPage { why }) => {
+                Err(_) if task.is_interrupted() => return Err(PoolError::Interrupted),
+                Err(Death::OnPage { why, cpu }) => {
                     let url = pages.get(answers.len()).map(|page| page.url.as_str());
                     tracing::warn!(url, why, "parser child lost");
-                    return Ok(Attempt { answers, death: Some(why) });
+                    self.restarts().died(self.began.elapsed());
+                    return Ok(Attempt { answers, death: Some(PageDeath { why, cpu }) });
                 }
                 // Killed from outside while it had nothing to do: not a page's fault.
                 Err(Death::Idle { why }) => self.note_fruitless(why)?,
@@ -164,32 +186,37 @@ impl ParserPool {
     /// Tries a page again that was left without an answer when its child died, this time alone.
     fn second_attempt<T: Found>(
         &self,
+        task: &Task,
         depth: Depth,
         page: &RawPage,
-    ) -> Result<Reading<T>, PoolError> {
-        let Attempt { mut answers, death } = self.attempt(depth, &[page])?;
+    ) -> Result<ReadPage<T>, PoolError> {
+        let Attempt { mut answers, death } = self.attempt(task, depth, &[page])?;
         match (answers.pop(), death) {
-            (Some(answer), _) => Ok(reading(answer)),
-            (None, why) => {
-                self.check_health()?;
-                Ok(Reading::Failed { why: why.unwrap_or_default() })
+            (Some(answer), _) => Ok(read_page(answer)),
+            (None, death) => {
+                self.check_health(task)?;
+                let PageDeath { why, cpu } = death.unwrap_or_default();
+                Ok(ReadPage { reading: Reading::Failed { why }, cpu, deaths: 1 })
             }
         }
     }
 
     /// After a page has killed two children: was it the page? A child that cannot read a harmless
     /// page either says that it was not, and that pages must not be blamed for it.
-    fn check_health(&self) -> Result<(), PoolError> {
-        while let Some(why) = self.attempt(HARMLESS_DEPTH, &[&harmless_page()])?.death {
-            self.note_fruitless(why)?;
+    fn check_health(&self, task: &Task) -> Result<(), PoolError> {
+        while let Some(death) = self.attempt(task, HARMLESS_DEPTH, &[&harmless_page()])?.death {
+            self.note_fruitless(death.why)?;
         }
         Ok(())
     }
 
     /// Borrows a child, waiting for one if all are lent out, and starting one if one is missing.
-    fn lend(&self) -> Result<Loan<'_>, PoolError> {
+    fn lend(&self, task: &Task) -> Result<Loan<'_>, PoolError> {
         let mut places = self.places();
         loop {
+            if task.is_interrupted() {
+                return Err(PoolError::Interrupted);
+            }
             if let Some(child) = places.resting.pop() {
                 return Ok(Loan { pool: self, child: Some(child) });
             }
@@ -203,7 +230,7 @@ impl ParserPool {
         // From here on the place is given back by the loan, whatever happens.
         let mut loan = Loan { pool: self, child: None };
         loop {
-            std::thread::sleep(self.pause());
+            self.pause_before_start(task)?;
             match self.nursery.child() {
                 Ok((child, _)) => {
                     loan.child = Some(child);
@@ -228,13 +255,32 @@ impl ParserPool {
         u32::try_from(self.children).unwrap_or(u32::MAX / 2)
     }
 
-    /// How long to wait before the next start: not at all, unless starts lead nowhere.
-    fn pause(&self) -> Duration {
+    /// Waits before the next start: not at all, unless starts lead nowhere or pages kill child after
+    /// child.
+    fn pause_before_start(&self, task: &Task) -> Result<(), PoolError> {
         let fruitless = self.fruitless.load(Ordering::Relaxed);
-        match fruitless.saturating_sub(self.fruitless_free()) {
+        let after_fruitless = match fruitless.saturating_sub(self.fruitless_free()) {
             0 => Duration::ZERO,
             beyond => self.pause_first.saturating_mul(1 << (beyond - 1).min(16)).min(PAUSE_MAX),
+        };
+        let after_deaths = self.restarts().pause(self.began.elapsed(), self.pause_first);
+        let mut left = after_fruitless.max(after_deaths);
+        if !after_deaths.is_zero() {
+            tracing::warn!(pause = ?left, "pages kill parser children: the next start waits");
         }
+        while !left.is_zero() {
+            if task.is_interrupted() {
+                return Err(PoolError::Interrupted);
+            }
+            let piece = left.min(PAUSE_PIECE);
+            std::thread::sleep(piece);
+            left -= piece;
+        }
+        Ok(())
+    }
+
+    fn restarts(&self) -> MutexGuard<'_, Restarts> {
+        self.restarts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
@@ -247,7 +293,7 @@ impl Parser for ParserPool {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         self.all(Depth::Crawl(text), pages)
     }
 
@@ -255,12 +301,19 @@ impl Parser for ParserPool {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         self.all(Depth::Search(text), pages)
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         self.all(Depth::Everything, pages)
+    }
+
+    fn interrupt(&self) {
+        self.interrupts.interrupt();
+        // Taken for a moment: whoever has looked and not yet gone to wait must not miss it.
+        drop(self.places());
+        self.place_freed.notify_all();
     }
 }
 
@@ -291,9 +344,17 @@ impl Found for PageContent {
 /// What a child made of a batch.
 struct Attempt {
     /// Of the first pages; of all pages, if the child lives.
-    answers: Vec<Answer>,
+    answers: Vec<Answered>,
     /// How the child died.
-    death: Option<String>,
+    death: Option<PageDeath>,
+}
+
+/// How a page killed a child.
+#[derive(Default)]
+struct PageDeath {
+    why: String,
+    /// What the page had used until then.
+    cpu: Duration,
 }
 
 /// How many of these pages go out together; at least one.
@@ -315,12 +376,13 @@ struct Loan<'a> {
 impl Loan<'_> {
     fn read(
         &mut self,
+        task: &Task,
         depth: Depth,
         pages: &[&RawPage],
-        answers: &mut Vec<Answer>,
+        answers: &mut Vec<Answered>,
     ) -> Result<(), Death> {
         let child = self.child.as_mut().expect("a loan is handed out with its child");
-        let read = child.read(depth, pages, answers);
+        let read = child.read(task, depth, pages, answers);
         if read.is_err() || child.is_worn() {
             self.child = None;
         }
@@ -338,6 +400,10 @@ impl Drop for Loan<'_> {
         drop(places);
         self.pool.place_freed.notify_one();
     }
+}
+
+fn read_page<T: Found>(Answered { answer, cpu }: Answered) -> ReadPage<T> {
+    ReadPage { reading: reading(answer), cpu, deaths: 0 }
 }
 
 fn reading<T: Found>(answer: Answer) -> Reading<T> {

@@ -2,7 +2,9 @@
 //! parsed in time costs nothing here.
 
 use std::io;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::keeper::ChildLimits;
 use crate::socket::Patience;
@@ -11,11 +13,41 @@ use crate::socket::Patience;
 /// is answered within it.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// Counts the times that all readers were told to let go of what they read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupts(Arc<AtomicU64>);
+
+/// What is read now, and let go of at the next interrupt.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    interrupts: Interrupts,
+    begun: u64,
+}
+
+impl Interrupts {
+    pub(crate) fn interrupt(&self) {
+        self.0.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Something begins that can be interrupted.
+    pub(crate) fn task(&self) -> Task {
+        Task { interrupts: self.clone(), begun: self.0.load(Ordering::Acquire) }
+    }
+}
+
+impl Task {
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupts.0.load(Ordering::Acquire) != self.begun
+    }
+}
+
 /// Watches one page in one child.
 #[derive(Debug)]
 pub(crate) struct Watch {
     pid: u32,
     limits: ChildLimits,
+    task: Task,
+    began: Instant,
     /// Looks so far. Time is counted in looks rather than read from a clock: a machine that slept
     /// for an hour has not made its children slow.
     looks: u32,
@@ -30,16 +62,21 @@ pub(crate) enum LimitHit {
     Cpu(Duration),
     #[error("it did not answer within {0:?}")]
     Wall(Duration),
+    #[error("nobody waits for it any longer")]
+    Interrupted,
 }
 
 impl Watch {
-    pub(crate) fn new(pid: u32, limits: ChildLimits) -> Self {
-        Self { pid, limits, looks: 0, cpu_first: None }
+    pub(crate) fn new(pid: u32, limits: ChildLimits, task: Task) -> Self {
+        Self { pid, limits, task, began: Instant::now(), looks: 0, cpu_first: None }
     }
 
     /// Called each time that [`LOOK_EVERY`] went by without a byte.
     fn check(&mut self) -> Result<(), LimitHit> {
         self.looks += 1;
+        if self.task.is_interrupted() {
+            return Err(LimitHit::Interrupted);
+        }
         if self.looks.saturating_mul(millis(LOOK_EVERY)) > millis(self.limits.wall_max) {
             return Err(LimitHit::Wall(self.limits.wall_max));
         }
@@ -51,6 +88,17 @@ impl Watch {
             return Err(LimitHit::Cpu(self.limits.cpu_max));
         }
         Ok(())
+    }
+
+    /// The CPU that the page has used so far. Short times are those of the clock; for longer ones the
+    /// kernel is asked, because a machine that is busy with other things is not the page's fault.
+    pub(crate) fn cpu_used(&self) -> Duration {
+        let elapsed = self.began.elapsed();
+        let Some(first) = self.cpu_first else { return elapsed };
+        match cpu_time(self.pid) {
+            Some(cpu) => (LOOK_EVERY + cpu.saturating_sub(first)).min(elapsed),
+            None => elapsed,
+        }
     }
 
     /// The most time that the page can have taken so far.
@@ -108,8 +156,18 @@ mod tests {
     #[test]
     fn a_silent_child_is_given_up_after_the_wall_limit() {
         let limits = ChildLimits { wall_max: LOOK_EVERY * 3, ..ChildLimits::default() };
-        let mut watch = Watch::new(u32::MAX, limits);
+        let mut watch = Watch::new(u32::MAX, limits, Interrupts::default().task());
         assert_eq!([watch.check(), watch.check(), watch.check()], [Ok(()); 3]);
         assert_eq!(watch.check(), Err(LimitHit::Wall(limits.wall_max)));
+    }
+
+    #[test]
+    fn an_interrupt_ends_what_was_begun_before_it() {
+        let interrupts = Interrupts::default();
+        let mut before = Watch::new(u32::MAX, ChildLimits::default(), interrupts.task());
+        assert_eq!(before.check(), Ok(()));
+        interrupts.interrupt();
+        let mut after = Watch::new(u32::MAX, ChildLimits::default(), interrupts.task());
+        assert_eq!((before.check(), after.check()), (Err(LimitHit::Interrupted), Ok(())));
     }
 }

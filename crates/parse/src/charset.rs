@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};
-use telusur_model::RawPage;
+use encoding_rs::{EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
+use telusur_model::{PageUrl, RawPage, UrlError};
 
 use crate::prescan;
 
@@ -19,8 +19,72 @@ pub(crate) struct Decoded<'a> {
     pub text: Cow<'a, str>,
     /// The WHATWG name of the encoding.
     pub charset: &'static str,
+    /// The charset that queries of its links are written in.
+    pub of_queries: QueryCharset,
     /// Whether bytes had to be replaced.
     pub bad_bytes: bool,
+}
+
+/// Control characters in a hundred bytes of text beyond which it is no text. Bytes without meaning
+/// have five and more, whatever they are decoded as.
+const CONTROLS_PERCENT_MAX: usize = 2;
+/// So few say nothing.
+const CONTROLS_FREE: usize = 4;
+
+impl Decoded<'_> {
+    /// Whether the page is text at all, rather than other bytes under a wrong label. Text in a wrong
+    /// charset is text: its markup can be read. NULs do not count, because servers pad with them.
+    pub(crate) fn is_text(&self) -> bool {
+        let is_control =
+            |byte: &&u8| matches!(byte, 0x01..=0x08 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+        let controls = self.text.as_bytes().iter().filter(is_control).count();
+        controls <= CONTROLS_FREE || controls * 100 <= self.text.len() * CONTROLS_PERCENT_MAX
+    }
+}
+
+/// The charset in which the queries of a page's links go over the wire: that of the page, for
+/// historical reasons. Every other part of a URL is UTF-8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct QueryCharset(&'static Encoding);
+
+impl QueryCharset {
+    /// Of pages that have no say in it, such as feeds.
+    pub(crate) const UTF_8: Self = Self(UTF_8);
+
+    /// Of a page in this encoding. UTF-16 exists in pages only: their links are UTF-8.
+    pub(crate) fn of(encoding: &'static Encoding) -> Self {
+        Self(encoding.output_encoding())
+    }
+
+    /// Resolves a link.
+    pub(crate) fn join(self, base: &PageUrl, href: &str) -> Result<PageUrl, UrlError> {
+        if self.0 == UTF_8 {
+            return base.join(href);
+        }
+        base.join_encoded(href, &|query| Cow::Owned(self.encode(query)))
+    }
+
+    /// The bytes of a query. What the charset lacks becomes a character reference that is percent-encoded
+    /// already: encoding it later would leave `&` and `;` as they are.
+    fn encode(self, query: &str) -> Vec<u8> {
+        let mut encoder = self.0.new_encoder();
+        let mut bytes = Vec::with_capacity(2 * query.len());
+        let mut left = query;
+        loop {
+            let needed = encoder.max_buffer_length_from_utf8_without_replacement(left.len());
+            bytes.reserve(needed.unwrap_or(4 * left.len()).max(16));
+            let (result, read) =
+                encoder.encode_from_utf8_to_vec_without_replacement(left, &mut bytes, true);
+            left = &left[read..];
+            match result {
+                EncoderResult::InputEmpty => return bytes,
+                EncoderResult::OutputFull => {}
+                EncoderResult::Unmappable(letter) => {
+                    bytes.extend(format!("%26%23{}%3B", u32::from(letter)).bytes());
+                }
+            }
+        }
+    }
 }
 
 /// Byte order mark, then the header, then `<meta>`, then the looks of the bytes.
@@ -45,7 +109,7 @@ fn decode(page: &RawPage, declared: impl FnOnce() -> Option<&'static Encoding>) 
         }
     };
     let (text, bad_bytes) = encoding.decode_without_bom_handling(body);
-    Decoded { text, charset: encoding.name(), bad_bytes }
+    Decoded { text, charset: encoding.name(), of_queries: QueryCharset::of(encoding), bad_bytes }
 }
 
 fn header_encoding(page: &RawPage) -> Option<&'static Encoding> {

@@ -10,6 +10,7 @@ use html5ever::{local_name, ns};
 use telusur_model::{LinkKind, PageUrl, ParsedPage, Warning};
 
 use crate::ParseLimits;
+use crate::charset::QueryCharset;
 use crate::links::{LinkCollector, LinkId};
 use crate::meta::{has_rel, refresh_target};
 use crate::roles::{Role, role};
@@ -22,9 +23,14 @@ const LANGUAGE_BYTES_MAX: usize = 64;
 /// The name that robots rules for this crawler alone are addressed to.
 const OWN_NAME: &str = "telusur";
 
-/// Takes everything out of a tree.
-pub(crate) fn extract(tree: &Tree, page: &PageUrl, limits: &ParseLimits) -> Extract {
-    let mut extraction = Extraction::new(tree, page, limits);
+/// Takes everything out of a tree. `charset`: that of the queries of its links.
+pub(crate) fn extract(
+    tree: &Tree,
+    page: &PageUrl,
+    charset: QueryCharset,
+    limits: &ParseLimits,
+) -> Extract {
+    let mut extraction = Extraction::new(tree, page, charset, limits);
     extraction.walk();
     extraction.finish()
 }
@@ -41,6 +47,7 @@ pub(crate) struct Extract {
 struct Extraction<'t> {
     tree: &'t Tree,
     page: &'t PageUrl,
+    charset: QueryCharset,
     limits: &'t ParseLimits,
     parsed: ParsedPage,
     base: Option<PageUrl>,
@@ -59,10 +66,16 @@ struct Extraction<'t> {
 }
 
 impl<'t> Extraction<'t> {
-    fn new(tree: &'t Tree, page: &'t PageUrl, limits: &'t ParseLimits) -> Self {
+    fn new(
+        tree: &'t Tree,
+        page: &'t PageUrl,
+        charset: QueryCharset,
+        limits: &'t ParseLimits,
+    ) -> Self {
         Self {
             tree,
             page,
+            charset,
             limits,
             parsed: ParsedPage::default(),
             base: None,
@@ -218,7 +231,7 @@ impl<'t> Extraction<'t> {
             }
             local_name!("base") if self.base.is_none() => {
                 let href = element.attribute(&local_name!("href"));
-                self.base = href.and_then(|href| self.page.join(href).ok());
+                self.base = href.and_then(|href| self.charset.join(self.page, href).ok());
             }
             local_name!("meta") => self.take_meta(element),
             local_name!("link") => self.take_link(element),
@@ -292,10 +305,12 @@ impl<'t> Extraction<'t> {
     fn finish(self) -> Extract {
         let mut parsed = self.parsed;
         let base = self.base.as_ref().unwrap_or(self.page);
-        parsed.canonical = self.canonical.and_then(|href| base.join(href).ok());
-        parsed.refresh = self.refresh.and_then(|href| base.join(href).ok());
+        let join = |href| self.charset.join(base, href).ok();
+        parsed.canonical = self.canonical.and_then(join);
+        parsed.refresh = self.refresh.and_then(join);
 
-        let found = self.links.resolve(self.page, self.base.as_ref(), self.limits.links_max);
+        let base = self.base.as_ref();
+        let found = self.links.resolve(self.page, base, self.charset, self.limits.links_max);
         if found.dropped > 0 {
             parsed.warnings.push(Warning::TooManyLinks);
         }

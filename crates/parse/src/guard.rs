@@ -55,10 +55,23 @@ const FORMATTING: [LocalName; 13] = [
     local_name!("u"),
 ];
 
+/// The work that the tree builder has done for one page. A page may hold many pieces of markup, as a
+/// feed does in its entries: they share one budget, or a page of thirty small trees would cost thirty
+/// times what a page may.
+#[derive(Debug, Default)]
+pub(crate) struct Spent {
+    /// Tags seen, and the steps that they may have cost.
+    tags: usize,
+    steps: usize,
+    /// Elements that the builder has added by repairing wrong nesting, in the trees that are finished.
+    repairs: usize,
+}
+
 /// The tree builder with its limits.
 pub(crate) struct Guard<'l> {
     builder: TreeBuilder<NodeId, Arena>,
     limits: &'l ParseLimits,
+    spent: &'l mut Spent,
     /// Open elements when they were last counted, and the elements created until then.
     open_counted: usize,
     created_counted: usize,
@@ -72,15 +85,12 @@ pub(crate) struct Guard<'l> {
     /// Whether a `<script>` or its like is open. The builder takes nothing but its text and its end
     /// tag then, and panics at anything else.
     in_raw_text: bool,
-    /// Tags seen, and the steps that they may have cost.
-    tags: usize,
-    steps: usize,
     too_deep: bool,
 }
 
 impl<'l> Guard<'l> {
-    /// A guard for this text.
-    pub(crate) fn new(text: &str, limits: &'l ParseLimits) -> Self {
+    /// A guard for this text, which is all of a page or a piece of it.
+    pub(crate) fn new(text: &str, limits: &'l ParseLimits, spent: &'l mut Spent) -> Self {
         // Without scripting, `<noscript>` is markup, and its links are found.
         let options = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
         Self {
@@ -91,18 +101,19 @@ impl<'l> Guard<'l> {
             full: false,
             flattened: Vec::new(),
             formatting_forwarded: 0,
-            formatting_stopped: false,
+            // Nothing is open yet that would have to be closed.
+            formatting_stopped: spent.repairs > limits.repairs_max,
             markers: 0,
             in_raw_text: false,
-            tags: 0,
-            steps: 0,
             too_deep: false,
+            spent,
         }
     }
 
     /// The finished tree, and whether anything was left out of it.
     pub(crate) fn finish(mut self) -> (Tree, bool) {
         self.forward(Token::EOFToken);
+        self.spent.repairs += self.repairs();
         self.builder.end();
         (self.builder.sink.finish(), self.too_deep)
     }
@@ -130,11 +141,11 @@ impl<'l> Guard<'l> {
 
     /// Adds up what tags may cost, and returns whether it has become too much.
     fn is_exhausted(&mut self) -> bool {
-        self.tags += 1;
-        if self.tags.is_multiple_of(STEPS_INTERVAL) && self.steps <= STEPS_MAX {
-            self.steps += STEPS_INTERVAL * self.count_open();
+        self.spent.tags += 1;
+        if self.spent.tags.is_multiple_of(STEPS_INTERVAL) && self.spent.steps <= STEPS_MAX {
+            self.spent.steps += STEPS_INTERVAL * self.count_open();
         }
-        let is_exhausted = self.steps > STEPS_MAX;
+        let is_exhausted = self.spent.steps > STEPS_MAX;
         self.too_deep |= is_exhausted;
         is_exhausted
     }
@@ -182,10 +193,14 @@ impl<'l> Guard<'l> {
         found.is_some()
     }
 
+    /// Elements that the builder has added to this tree by repairing it.
+    fn repairs(&self) -> usize {
+        self.builder.sink.formatting_elements().saturating_sub(self.formatting_forwarded)
+    }
+
     /// Ends all formatting for the rest of the page once the builder has re-opened too much of it.
     fn stop_endless_repairs(&mut self) {
-        let repairs =
-            self.builder.sink.formatting_elements().saturating_sub(self.formatting_forwarded);
+        let repairs = self.spent.repairs + self.repairs();
         if self.formatting_stopped || repairs <= self.limits.repairs_max {
             return;
         }
@@ -252,6 +267,7 @@ impl Sink for Guard<'_> {
 
     fn start_tag(&mut self, tag: Tag) -> Next {
         if is_formatting(&tag.name) && self.formatting_stopped {
+            self.too_deep = true;
             return Next::Markup;
         }
         if sets_marker(&tag.name) && self.markers >= MARKERS_MAX {

@@ -64,8 +64,9 @@ const SNIFFED_BYTES: usize = 1445;
 /// 2. `text/html` and `application/xhtml+xml` are HTML; `text/plain` is plain text unless it holds
 ///    bytes that no text has; XML is HTML if its first element is `<html>`, and a feed if that is
 ///    `<rss>`, `<feed>` or `<rdf:RDF>`.
-/// 3. Without a label, or with one that says nothing (`application/octet-stream`), the body is
-///    HTML if it begins like HTML, else plain text if it holds no binary bytes.
+/// 3. Without a label, or with one that says nothing (`unknown/unknown`), the body is HTML if it
+///    begins like HTML, else plain text if it holds no binary bytes. The labels are those of the MIME
+///    Sniffing standard: `application/octet-stream` is none of them, its bytes are for saving.
 /// 4. Everything else is [`PageKind::Other`].
 pub fn is_parsed(content_type: Option<&str>, body: &[u8]) -> PageKind {
     if has_binary_magic(body) {
@@ -79,12 +80,7 @@ pub fn is_parsed(content_type: Option<&str>, body: &[u8]) -> PageKind {
         "application/rss+xml" | "application/atom+xml" => PageKind::Feed,
         "text/xml" | "application/xml" | "application/rdf+xml" if is_feed(body) => PageKind::Feed,
         "text/xml" | "application/xml" if is_xhtml(body) => PageKind::Html,
-        ""
-        | "*/*"
-        | "application/octet-stream"
-        | "binary/octet-stream"
-        | "application/unknown"
-        | "unknown/unknown" => sniff(body),
+        "" | "*/*" | "application/unknown" | "unknown/unknown" => sniff(body),
         _ => PageKind::Other,
     }
 }
@@ -188,7 +184,7 @@ mod tests {
     #[test]
     fn nothing_said_is_sniffed() {
         check("", b"  <!DOCTYPE HTML><p>", PageKind::Html);
-        check("application/octet-stream", b"<html>", PageKind::Html);
+        check("unknown/unknown", b"<html>", PageKind::Html);
         check("", b"\xef\xbb\xbf<body >", PageKind::Html);
         check("", b"<!-- x -->", PageKind::Html);
         check("", b"<bibliography>", PageKind::PlainText);
@@ -196,6 +192,13 @@ mod tests {
         check("", b"", PageKind::PlainText);
         check("", b"a\0b", PageKind::Other);
         check("", b"\xff\xfeh\0i\0", PageKind::PlainText);
+    }
+
+    #[test]
+    fn what_is_for_saving_is_not_read() {
+        check("application/octet-stream", b"<!DOCTYPE html><p>hello", PageKind::Other);
+        check("Binary/Octet-Stream", b"<html>", PageKind::Other);
+        check("application/octet-stream", b"hello", PageKind::Other);
     }
 
     #[test]

@@ -45,81 +45,115 @@ use telusur_model::{Link, LinkKind, PageContent, ParsedPage, RawPage, SearchPage
 pub use crate::kind::{PageKind, is_parsed};
 pub use crate::limits::{ContentLimits, ParseLimits};
 
-use crate::charset::Decoded;
+use crate::charset::{Decoded, QueryCharset};
 use crate::content::{Base, ReadFeed};
+use crate::guard::Spent;
 use crate::main_content::{MainContent, PageSigns};
 use crate::tokens::{Detail, Document, Syntax};
 
 /// Reads what a crawl goes by: title, rules, links and visible text. Pages that are no HTML, no feed
-/// and no plain text come back empty.
+/// and no plain text come back empty, with a warning.
 pub fn parse(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
-    let content_type = page.content_type();
-    let kind = is_parsed(content_type.as_deref(), &page.body);
-    let mut parsed = match kind {
-        PageKind::Html => parse_html(page, Syntax::of(content_type.as_deref()), limits),
-        PageKind::Feed => {
+    let mut parsed = match PageText::of(page) {
+        Some(PageText::Html(decoded, syntax)) => parse_html(&decoded, page, syntax, limits),
+        Some(PageText::Feed(decoded)) => {
             let limits = ContentLimits { parse: limits.clone(), ..ContentLimits::default() };
-            parsed_page(read_feed_page(page, &limits))
+            parsed_page(read_feed_page(&decoded, page, &limits))
         }
-        PageKind::PlainText => parse_plain_text(page, limits),
-        PageKind::Other => ParsedPage::default(),
+        Some(PageText::Plain(decoded)) => parse_plain_text(&decoded, limits),
+        None => ParsedPage { warnings: vec![Warning::UnsupportedType], ..ParsedPage::default() },
     };
-    parsed.warnings.extend(delivery_warnings(page, kind));
+    parsed.warnings.extend(delivery_warnings(page));
     parsed
 }
 
 /// Reads everything that is in a page. Costs about three times as much as [`parse`].
 pub fn read_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
-    let content_type = page.content_type();
-    let kind = is_parsed(content_type.as_deref(), &page.body);
-    let mut content = match kind {
-        PageKind::Html => read_html(page, Syntax::of(content_type.as_deref()), limits),
-        PageKind::Feed => read_feed_page(page, limits),
-        PageKind::PlainText => read_plain_text(page, limits),
-        PageKind::Other => PageContent::default(),
+    let mut content = match PageText::of(page) {
+        Some(PageText::Html(decoded, syntax)) => read_html(&decoded, page, syntax, limits),
+        Some(PageText::Feed(decoded)) => read_feed_page(&decoded, page, limits),
+        Some(PageText::Plain(decoded)) => read_plain_text(&decoded, limits),
+        None => PageContent { warnings: vec![Warning::UnsupportedType], ..PageContent::default() },
     };
     content.bytes = page.body.len() as u64;
-    content.warnings.extend(delivery_warnings(page, kind));
+    content.warnings.extend(delivery_warnings(page));
     content
 }
 
 /// Reads what a crawl goes by, exactly as [`parse`] does, and what a search goes by, at once. Costs
 /// about twice as much as [`parse`]; what `limits` must allow is [`ContentLimits::for_search`].
 pub fn read_for_search(page: &RawPage, limits: &ContentLimits) -> SearchPage {
-    let content_type = page.content_type();
-    let kind = is_parsed(content_type.as_deref(), &page.body);
-    let mut read = match kind {
-        PageKind::Html => search::html(page, Syntax::of(content_type.as_deref()), limits),
-        PageKind::Feed => search::feed(read_feed_page(page, limits)),
-        PageKind::PlainText => search::plain_text(parse_plain_text(page, &limits.parse)),
-        PageKind::Other => SearchPage::default(),
+    let mut read = match PageText::of(page) {
+        Some(PageText::Html(decoded, syntax)) => search::html(&decoded, page, syntax, limits),
+        Some(PageText::Feed(decoded)) => search::feed(read_feed_page(&decoded, page, limits)),
+        Some(PageText::Plain(decoded)) => {
+            search::plain_text(parse_plain_text(&decoded, &limits.parse))
+        }
+        None => {
+            let warnings = vec![Warning::UnsupportedType];
+            SearchPage::from(ParsedPage { warnings, ..ParsedPage::default() })
+        }
     };
-    read.parsed.warnings.extend(delivery_warnings(page, kind));
+    read.parsed.warnings.extend(delivery_warnings(page));
     read
 }
 
 /// What is to be said about how a page came, whatever is in it.
-fn delivery_warnings(page: &RawPage, kind: PageKind) -> impl Iterator<Item = Warning> {
-    let warnings = [
-        (page.truncated, Warning::Truncated),
-        (kind == PageKind::Other, Warning::NotRead),
-        (page.has_unknown_coding(), Warning::UnknownCoding),
-    ];
+fn delivery_warnings(page: &RawPage) -> impl Iterator<Item = Warning> {
+    let warnings =
+        [(page.truncated, Warning::Truncated), (page.has_unknown_coding(), Warning::UnknownCoding)];
     warnings.into_iter().filter(|(seen, _)| *seen).map(|(_, warning)| warning)
 }
 
-fn parse_html(page: &RawPage, syntax: Syntax, limits: &ParseLimits) -> ParsedPage {
-    let decoded = charset::decode_html(page);
+/// A page as text, and what it is read as.
+enum PageText<'a> {
+    Html(Decoded<'a>, Syntax),
+    Feed(Decoded<'a>),
+    Plain(Decoded<'a>),
+}
+
+impl<'a> PageText<'a> {
+    /// `None` for a page that is not read: its label says that it is something else, or its bytes do.
+    fn of(page: &'a RawPage) -> Option<Self> {
+        let content_type = page.content_type();
+        let kind = is_parsed(content_type.as_deref(), &page.body);
+        let decoded = match kind {
+            PageKind::Html | PageKind::Feed => charset::decode_html(page),
+            PageKind::PlainText => charset::decode_plain_text(page),
+            PageKind::Other => return None,
+        };
+        if !decoded.is_text() {
+            return None;
+        }
+        match kind {
+            PageKind::Html => Some(Self::Html(decoded, Syntax::of(content_type.as_deref()))),
+            PageKind::Feed => Some(Self::Feed(decoded)),
+            PageKind::PlainText => Some(Self::Plain(decoded)),
+            PageKind::Other => None,
+        }
+    }
+}
+
+fn parse_html(
+    decoded: &Decoded<'_>,
+    page: &RawPage,
+    syntax: Syntax,
+    limits: &ParseLimits,
+) -> ParsedPage {
     let document = tokens::build_tree(&decoded.text, syntax, Detail::Crawl, limits);
-    let mut parsed = extract::extract(&document.tree, &page.url, limits).page;
+    let mut parsed = extract::extract(&document.tree, &page.url, decoded.of_queries, limits).page;
     decoded.charset.clone_into(&mut parsed.charset);
-    parsed.warnings.extend(warnings(&decoded, &document));
+    parsed.warnings.extend(warnings(decoded, &document));
     parsed
 }
 
-fn read_html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> PageContent {
-    let HtmlPage { parsed, content } =
-        HtmlPage::read(&charset::decode_html(page), page, syntax, limits);
+fn read_html(
+    decoded: &Decoded<'_>,
+    page: &RawPage,
+    syntax: Syntax,
+    limits: &ContentLimits,
+) -> PageContent {
+    let HtmlPage { parsed, content } = HtmlPage::read(decoded, page, syntax, limits);
     content.with(parsed)
 }
 
@@ -135,8 +169,10 @@ impl HtmlPage {
     fn read(decoded: &Decoded<'_>, page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> Self {
         let document = tokens::build_tree(&decoded.text, syntax, Detail::Everything, &limits.parse);
         let tree = &document.tree;
-        let extract = extract::extract(tree, &page.url, &limits.parse);
-        let base = Base { page: &page.url, base: extract.base.as_ref().unwrap_or(&page.url) };
+        let charset = decoded.of_queries;
+        let extract = extract::extract(tree, &page.url, charset, &limits.parse);
+        let base = extract.base.as_ref().unwrap_or(&page.url);
+        let base = Base { page: &page.url, base, charset };
         let mut parsed = extract.page;
         decoded.charset.clone_into(&mut parsed.charset);
         parsed.warnings.extend(warnings(decoded, &document));
@@ -208,8 +244,7 @@ fn parsed_page(content: PageContent) -> ParsedPage {
     }
 }
 
-fn parse_plain_text(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
-    let decoded = charset::decode_plain_text(page);
+fn parse_plain_text(decoded: &Decoded<'_>, limits: &ParseLimits) -> ParsedPage {
     let mut warnings = Vec::new();
     if decoded.bad_bytes {
         warnings.push(Warning::BadBytes);
@@ -227,8 +262,8 @@ fn parse_plain_text(page: &RawPage, limits: &ParseLimits) -> ParsedPage {
     }
 }
 
-fn read_plain_text(page: &RawPage, limits: &ContentLimits) -> PageContent {
-    let mut content = PageContent::from(parse_plain_text(page, &limits.parse));
+fn read_plain_text(decoded: &Decoded<'_>, limits: &ContentLimits) -> PageContent {
+    let mut content = PageContent::from(parse_plain_text(decoded, &limits.parse));
     content.text.clone_from(&content.visible_text);
     content.markdown.clone_from(&content.visible_text);
     decide_language(&mut content);
@@ -236,8 +271,7 @@ fn read_plain_text(page: &RawPage, limits: &ContentLimits) -> PageContent {
 }
 
 /// A feed is a page whose links are its entries and whose text is theirs.
-fn read_feed_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
-    let decoded = charset::decode_html(page);
+fn read_feed_page(decoded: &Decoded<'_>, page: &RawPage, limits: &ContentLimits) -> PageContent {
     let text = text::unix_lines(&decoded.text).replace('\0', "\u{fffd}");
     let ReadFeed { title, description, language, mut entries, dropped } =
         content::read_feed(&text, &page.url, limits);
@@ -249,10 +283,20 @@ fn read_feed_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
         ..PageContent::default()
     };
     content.dropped.feed_entries = dropped;
+    let mut spent = Spent::default();
+    let mut too_deep = false;
     for entry in &mut entries {
-        // The markup inside is a small page of its own.
-        let document = tokens::build_tree(&entry.text, Syntax::Html, Detail::Crawl, &limits.parse);
-        entry.text = extract::extract(&document.tree, &page.url, &limits.parse).page.visible_text;
+        // The markup inside is a small page of its own, but the work for all of them is that of one.
+        let document = tokens::build_piece(
+            &entry.text,
+            Syntax::Html,
+            Detail::Crawl,
+            &limits.parse,
+            &mut spent,
+        );
+        too_deep |= document.too_deep;
+        let (tree, charset) = (&document.tree, QueryCharset::UTF_8);
+        entry.text = extract::extract(tree, &page.url, charset, &limits.parse).page.visible_text;
         if let Some(url) = &entry.url {
             let (url, anchor) = (url.clone(), entry.title.clone());
             content.links.push(Link {
@@ -273,6 +317,9 @@ fn read_feed_page(page: &RawPage, limits: &ContentLimits) -> PageContent {
     content.feed_entries = entries;
     if decoded.bad_bytes {
         content.warnings.push(Warning::BadBytes);
+    }
+    if too_deep {
+        content.warnings.push(Warning::TooDeep);
     }
     decide_language(&mut content);
     content

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 
 use telusur_model::{Link, LinkKind, PageUrl, UrlError};
 
+use crate::charset::QueryCharset;
 use crate::meta::has_rel;
 use crate::text::cut;
 
@@ -74,6 +75,7 @@ impl<'t> LinkCollector<'t> {
         self,
         page: &PageUrl,
         base: Option<&PageUrl>,
+        charset: QueryCharset,
         links_max: usize,
     ) -> ResolvedLinks {
         let kept_max = self.written.len().min(links_max);
@@ -89,7 +91,7 @@ impl<'t> LinkCollector<'t> {
                 resolved.dropped += 1;
                 continue;
             }
-            match base.unwrap_or(page).join(written.href) {
+            match charset.join(base.unwrap_or(page), written.href) {
                 Ok(url) => merge(url, written, &mut by_url, &mut resolved.links),
                 Err(UrlError::Scheme(_)) => resolved.other_scheme += 1,
                 Err(UrlError::Bad(_) | UrlError::TooLong(_)) => resolved.bad += 1,

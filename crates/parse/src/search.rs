@@ -2,13 +2,18 @@
 
 use telusur_model::{Findings, PageContent, ParsedPage, RawPage, SearchPage};
 
+use crate::charset::Decoded;
 use crate::tokens::Syntax;
-use crate::{ContentLimits, HtmlPage, charset, language, parsed_page};
+use crate::{ContentLimits, HtmlPage, language, parsed_page};
 
 /// What is in a page of HTML.
-pub(crate) fn html(page: &RawPage, syntax: Syntax, limits: &ContentLimits) -> SearchPage {
-    let decoded = charset::decode_html(page);
-    let HtmlPage { parsed, mut content } = HtmlPage::read(&decoded, page, syntax, limits);
+pub(crate) fn html(
+    decoded: &Decoded<'_>,
+    page: &RawPage,
+    syntax: Syntax,
+    limits: &ContentLimits,
+) -> SearchPage {
+    let HtmlPage { parsed, mut content } = HtmlPage::read(decoded, page, syntax, limits);
     content.description = parsed.description.clone().or(content.description);
     let mut findings = findings_of(content);
     findings.has_code = has_preformatted(decoded.text.as_bytes());

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use fjall::OwnedWriteBatch;
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, Discovery, Host, HostRow, IdState, Lane, PageRecord, PageUrl, Purpose,
-    QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
+    BlobRef, Crawl, CrawlNo, CrawlStats, Discovery, Host, HostRow, IdState, Lane, PageRecord,
+    PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
     Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, UrlRecord,
@@ -302,7 +302,7 @@ impl<'a> StepWriter<'a> {
         });
         let is_retry = matches!(how, How::Later { .. });
         let is_error = match &how {
-            How::Page(page) => !page.record.is_ok(),
+            How::Page(page) => page.record.is_error(),
             How::Failed { .. } | How::NoPage { .. } => true,
             _ => false,
         };
@@ -386,6 +386,8 @@ impl<'a> StepWriter<'a> {
             let Some(known) = store.page_record(crawl, record.seq)? else { continue };
             self.batch.remove(&store.keyspaces.pages, rows::page_key(crawl, known.seq));
             let seq = self.next_seq();
+            let stats = &mut self.crawl_memory(crawl).stats;
+            count_parse_failure(stats, Some(&known), Some(&record));
             self.put_page(&PageRecord { seq, body: known.body, parsed: known.parsed, ..record });
             self.touched_crawls.insert(crawl);
         }
@@ -399,6 +401,7 @@ impl<'a> StepWriter<'a> {
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.pages -= 1;
         stats.ok -= u64::from(page.is_ok());
+        count_parse_failure(stats, Some(&page), None);
         stats.bytes -= page.bytes;
         stats.wire_bytes -= page.wire_bytes;
         let counters = [stats.statuses.get_mut(&page.status), stats.depths.get_mut(&page.depth)];
@@ -417,6 +420,7 @@ impl<'a> StepWriter<'a> {
         let stats = &mut self.crawl_memory(record.crawl).stats;
         stats.pages += 1;
         stats.ok += u64::from(record.is_ok());
+        count_parse_failure(stats, None, Some(&record));
         stats.bytes += record.bytes;
         stats.wire_bytes += record.wire_bytes;
         *stats.statuses.entry(record.status).or_default() += 1;
@@ -563,6 +567,27 @@ impl<'a> StepWriter<'a> {
     pub(crate) fn next_seq(&mut self) -> u64 {
         self.memory.seq += 1;
         self.memory.seq
+    }
+}
+
+/// Counts a page that could not be parsed, in the place of another one or of none. Error pages are
+/// counted as such.
+fn count_parse_failure(
+    stats: &mut CrawlStats,
+    before: Option<&PageRecord>,
+    now: Option<&PageRecord>,
+) {
+    let has_failed = |page: &PageRecord| page.is_ok() && page.parse_failed.is_some();
+    match (before.is_some_and(has_failed), now.is_some_and(has_failed)) {
+        (false, true) => *stats.failures.entry(Reason::ParseFailed).or_default() += 1,
+        (true, false) => {
+            // Pages of older directories were not counted.
+            if let Some(count) = stats.failures.get_mut(&Reason::ParseFailed) {
+                *count = count.saturating_sub(1);
+            }
+            stats.failures.retain(|_, count| *count > 0);
+        }
+        (false, false) | (true, true) => {}
     }
 }
 

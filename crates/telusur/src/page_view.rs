@@ -226,8 +226,8 @@ fn words_of(warning: telusur_model::Warning) -> &'static str {
         Warning::TooMuchText => "there is more text than is kept",
         Warning::BadBytes => "bytes that do not exist in its encoding were replaced",
         Warning::Truncated => "the page was cut at the size limit",
-        Warning::NotRead => {
-            "stored, but not read: it is not a kind of content that is read, so it has no words and no links"
+        Warning::UnsupportedType => {
+            "stored, but not read: it is no HTML, no feed and no text, so it has no words and no links"
         }
         Warning::UnknownCoding => {
             "its Content-Encoding names no coding that exists; the body was taken as it came"

@@ -14,6 +14,8 @@ use crate::units::{show_count, show_duration_ms, show_size};
 const SITES_SHOWN_MAX: usize = 8;
 /// Walks of a linear crawl that are shown.
 const WALKS_SHOWN_MAX: usize = 4;
+/// Parked hosts that are named.
+const PARKED_SHOWN_MAX: usize = 4;
 /// Width of their pictures.
 const STRIP_COLUMNS: usize = 78;
 
@@ -94,6 +96,9 @@ impl Summary<'_> {
         row("Sites", self.sites());
         row("Status", counts(&stats.statuses));
         row("Failed", failure_counts(&stats.failures));
+        for parked in self.progress.parked.iter().take(PARKED_SHOWN_MAX) {
+            row("Parked", vec![shown(&parked.text())]);
+        }
         row("Skipped", counts(&stats.skips));
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
@@ -124,6 +129,7 @@ impl Summary<'_> {
             "sites_total": progress.sites_total,
             "fairness_index": progress.fairness_index,
             "walks": progress.walks,
+            "parked": progress.parked,
             "cpu_seconds": self.cost.cpu_seconds,
             "memory_bytes_peak": self.cost.memory_bytes_peak,
         })
@@ -234,7 +240,7 @@ fn failure_counts(failures: &std::collections::BTreeMap<Reason, u64>) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telusur_model::{CrawlNo, CrawlStats, PauseReason, SiteShare};
+    use telusur_model::{CrawlNo, CrawlStats, ParkedHost, PauseReason, Reason, SiteShare};
 
     #[test]
     fn broken_servers_are_named() {
@@ -249,6 +255,7 @@ mod tests {
             suspects_network: false,
             index_lag: 0,
             walks: Vec::new(),
+            parked: Vec::new(),
             crawl: CrawlNo(7),
             state,
             stats: CrawlStats {
@@ -300,6 +307,22 @@ mod tests {
             assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
             assert!(text.is_ascii());
         }
+    }
+
+    #[test]
+    fn pages_that_could_not_be_parsed_are_errors_and_parked_hosts_are_named() {
+        let mut progress = progress(CrawlState::Finished { why: FinishReason::Drained });
+        let failures = [(Reason::ParseFailed, 6)].into();
+        progress.stats = CrawlStats { pages: 9, ok: 9, failures, ..CrawlStats::default() };
+        let (host, reason) = ("bad.org".to_owned(), Reason::ParseLimit);
+        progress.parked = vec![ParkedHost { host, reason, pages: 6, left_s: None }];
+        let text = Summary { progress: &progress, cost: COST }.text(true);
+        assert!(text.contains("9 pages (nothing left to fetch), 6 errors"), "{text}");
+        assert!(text.contains("Failed    parse_failed 6\n"), "{text}");
+        assert!(text.contains("Errors    telusur show crawl_7 --errors"), "{text}");
+        let parked =
+            "bad.org is given up: 6 of its pages in a row stopped the parser (parse_limit)";
+        assert!(text.contains(&format!("Parked    {parked}\n")), "{text}");
     }
 
     #[test]

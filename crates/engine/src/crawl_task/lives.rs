@@ -16,6 +16,7 @@ use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
 use crate::id_visits::open_walks;
+use crate::parse_costs::stuck_since;
 use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
@@ -217,7 +218,17 @@ impl CrawlTask {
     pub(super) fn finish_ending(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
         let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
         let Some(ending) = &mut running.ending else { return Ok(()) };
-        if ending.written.is_some() || (running.outstanding > 0 && now < ending.deadline) {
+        if ending.written.is_some() {
+            return Ok(());
+        }
+        if now < ending.deadline {
+            self.drop_parse_work(crawl, now);
+        }
+        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
+        // A page that takes long to parse is not waited for: its visit stays queued.
+        let is_drained = running.outstanding <= self.parse.parsed_since(crawl, stuck_since(now));
+        let Some(ending) = &mut running.ending else { return Ok(()) };
+        if !is_drained && now < ending.deadline {
             return Ok(());
         }
         let state = match ending.goal {
@@ -247,6 +258,7 @@ impl CrawlTask {
         // paused goes on by itself. Its visits that are still under way belong to it then.
         let stays = matches!(ending.goal, Goal::Pause(_));
         if !stays || self.is_shutting_down {
+            self.drop_all_parse_work(crawl);
             self.crawls.remove(&crawl);
             self.frontier.remove(crawl);
             self.errands.forget(crawl);

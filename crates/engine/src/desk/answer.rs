@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use telusur_index::SearchIndex;
 use telusur_model::{
-    Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
-    Reason, Scope, SiteShare, Timestamp, Verdict,
+    Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, ParkedHost,
+    PauseReason, Reason, Scope, SiteShare, Timestamp, Verdict,
 };
 use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
@@ -398,7 +398,7 @@ impl Desk {
 
     fn errors(&self, crawl: CrawlNo, emit: Emit<'_>) -> Result<(), RequestError> {
         let goes_on = each_page(self.store.as_ref(), crawl, |page| {
-            Ok(page.is_ok() || emit(Answer::ErrorPage(Box::new(page))))
+            Ok(!page.is_error() || emit(Answer::ErrorPage(Box::new(page))))
         })?;
         if !goes_on {
             return Ok(());
@@ -474,7 +474,8 @@ impl Desk {
     fn explain(&self, url: &str, crawl: Option<&str>, emit: Emit<'_>) -> Result<(), RequestError> {
         let url = read_url(url)?;
         for record in self.meant(crawl)? {
-            let explanation = explain::explain(self.store.as_ref(), &record.crawl, &url)?;
+            let mut explanation = explain::explain(self.store.as_ref(), &record.crawl, &url)?;
+            explanation.parked = self.parked(record.crawl.no, &url);
             if !emit(Answer::Explanation(Box::new(explanation))) {
                 break;
             }
@@ -495,6 +496,17 @@ fn meant_by<'a>(text: &str, crawls: &'a [CrawlRecord]) -> Option<&'a CrawlRecord
     match text {
         "last" => crawls.last(),
         _ => crawls.iter().rev().find(is_meant),
+    }
+}
+
+impl Desk {
+    /// Why the host of a URL is not asked at present, if a crawl of this process has parked it.
+    fn parked(&self, crawl: CrawlNo, url: &PageUrl) -> Option<String> {
+        let (engine, _) = self.engine.as_ref()?;
+        let pictures = engine.progress();
+        let pictures = pictures.borrow();
+        let parked = &pictures.get(&crawl)?.parked;
+        parked.iter().find(|parked| parked.host == url.host_str()).map(ParkedHost::text)
     }
 }
 

@@ -38,6 +38,9 @@ pub struct Explanation {
     pub host: Option<HostRow>,
     /// Its id, if it is one of a linear crawl.
     pub id: Option<IdExplained>,
+    /// Why its host is not asked at present, if it is parked.
+    #[serde(default)]
+    pub parked: Option<String>,
 }
 
 /// What is known of an id of a linear crawl.
@@ -102,6 +105,7 @@ pub(super) fn explain(
         page,
         host,
         id: explain_id(store, crawl, url)?,
+        parked: None,
     })
 }
 

@@ -13,7 +13,7 @@ use telusur_model::{
 use telusur_parse_pool::{InProcess, Parser};
 use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, StoreError, UrlRecord};
 use telusur_store_embedded::EmbeddedStore;
-use telusur_testkit::clock::TokioClock;
+use telusur_testkit::clock::{ManualClock, TokioClock};
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWeb, FakeWebFetcher, FakeWebSpec, Website};
 
 pub(crate) struct Bench {
@@ -44,6 +44,17 @@ impl Bench {
         let hosts = Arc::new(Hosts { answer });
         let fetcher = Arc::new(FakeWebFetcher::of_website(hosts, Arc::clone(&clock)));
         Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }
+    }
+
+    /// The same hosts under a clock that stands still until it is moved.
+    pub(crate) fn of_hosts_by_hand(
+        answer: fn(&str, &str) -> FakeAnswer,
+    ) -> (Self, Arc<ManualClock>) {
+        let by_hand = Arc::new(ManualClock::new());
+        let clock = Arc::clone(&by_hand) as Arc<dyn Clock>;
+        let hosts = Arc::new(Hosts { answer });
+        let fetcher = Arc::new(FakeWebFetcher::of_website(hosts, Arc::clone(&clock)));
+        (Self { dir: tempfile::tempdir().unwrap(), fetcher, clock }, by_hand)
     }
 
     /// The targets that were asked for, in order.

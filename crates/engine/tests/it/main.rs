@@ -14,6 +14,7 @@ mod hostile;
 mod linear;
 mod machine;
 mod manners;
+mod parse_fairness;
 mod parsing;
 mod reparse;
 mod robots;

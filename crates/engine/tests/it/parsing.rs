@@ -5,8 +5,8 @@ use std::sync::Arc;
 use telusur_engine::EngineError;
 use telusur_engine::desk::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
-use telusur_parse_pool::{InProcess, Parser, PoolError, Reading, VisibleText};
-use telusur_store::{CrawlStore, PageStore};
+use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
+use telusur_store::{CrawlStore, FrontierStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
@@ -15,10 +15,13 @@ use crate::bench::{Bench, accept, ask, assert_verified, finished, site_crawl};
 /// Breaks on pages whose path begins with `/bad`.
 struct Fussy;
 
-fn fuss<T>(page: &RawPage, reading: Reading<T>) -> Reading<T> {
+fn fuss<T>(page: &RawPage, read: ReadPage<T>) -> ReadPage<T> {
     match page.url.path().starts_with("/bad") {
-        true => Reading::Failed { why: "the parser died".to_owned() },
-        false => reading,
+        true => {
+            let reading = Reading::Failed { why: "the parser died".to_owned() };
+            ReadPage { reading, ..read }
+        }
+        false => read,
     }
 }
 
@@ -27,7 +30,7 @@ impl Parser for Fussy {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         let readings = InProcess::default().parse_all(pages, text)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
@@ -36,12 +39,12 @@ impl Parser for Fussy {
         &self,
         pages: &[&RawPage],
         text: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         let readings = InProcess::default().read_for_search(pages, text)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
 
-    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, pages: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         let readings = InProcess::default().read_all(pages)?.into_iter();
         Ok(pages.iter().zip(readings).map(|(page, reading)| fuss(page, reading)).collect())
     }
@@ -59,7 +62,7 @@ impl Parser for Broken {
         &self,
         _: &[&RawPage],
         _: VisibleText,
-    ) -> Result<Vec<Reading<ParsedPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<ParsedPage>>, PoolError> {
         Err(no_children())
     }
 
@@ -67,11 +70,11 @@ impl Parser for Broken {
         &self,
         _: &[&RawPage],
         _: VisibleText,
-    ) -> Result<Vec<Reading<SearchPage>>, PoolError> {
+    ) -> Result<Vec<ReadPage<SearchPage>>, PoolError> {
         Err(no_children())
     }
 
-    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<Reading<PageContent>>, PoolError> {
+    fn read_all(&self, _: &[&RawPage]) -> Result<Vec<ReadPage<PageContent>>, PoolError> {
         Err(no_children())
     }
 }
@@ -113,6 +116,26 @@ async fn a_page_that_breaks_the_parser_costs_one_page() {
     let body = store.body(bad.crawl, bad.body.expect("it is kept as it came")).unwrap();
     assert!(body.bytes.starts_with(b"<title>Bad"));
     assert!(pages.iter().filter(|page| page.parse_failed.is_some()).count() == 1);
+}
+
+#[tokio::test]
+async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() {
+    let bench = web();
+    let (store, pages) = fussy_crawl(&bench, site_crawl()).await;
+    let no = pages[0].crawl;
+    let stats = store.crawl(no).unwrap().unwrap().stats;
+    assert_eq!((stats.errors(), stats.parse_failed(), stats.failed), (1, 1, 0));
+    let errors = |store| ask(store, &Ask::Errors { crawl: "last".into() });
+    let listed = errors(&store);
+    let [Answer::ErrorPage(page), Answer::End] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((page.url.path(), page.parse_failed.as_deref()), ("/bad", Some("the parser died")));
+    let host = store.hosts(no).unwrap().remove(0);
+    assert_eq!((host.pages, host.errors), (4, 1));
+    // Read again by a parser that can, it is no error any more.
+    ask(&store, &Ask::Reparse { crawl: "last".into() });
+    let stats = store.crawl(no).unwrap().unwrap().stats;
+    assert_eq!((stats.errors(), stats.failures.len()), (0, 0));
+    assert_eq!(errors(&store), [Answer::End]);
 }
 
 #[tokio::test]

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
-use telusur_parse_pool::{Parser, PoolError, Reading, VisibleText};
+use telusur_parse_pool::{ChildLimits, InProcess, Parser, PoolError, Reading, VisibleText};
 
 use crate::support::{Plan, TestPool, kill, one_child, page, wait_until_busy, wait_until_gone};
 
@@ -119,11 +120,44 @@ pub(crate) fn neighbours_are_not_blamed() {
     let test = one_child();
     let pages = ["/1", "/abort", "/2", "/panic", "/3"].map(page);
     let outcomes = test.pool.parse_all(&pages.each_ref(), VisibleText::Taken).unwrap();
-    let parsed = outcomes.iter().map(|outcome| matches!(outcome, Reading::Read(_)));
+    let parsed = outcomes.iter().map(|page| matches!(page.reading, Reading::Read(_)));
     assert_eq!(parsed.collect::<Vec<_>>(), [true, false, true, false, true]);
     let readings = test.pool.read_all(&pages.each_ref()).unwrap();
-    let read = readings.iter().map(|reading| matches!(reading, Reading::Read(_)));
+    let read = readings.iter().map(|page| matches!(page.reading, Reading::Read(_)));
     assert_eq!(read.collect::<Vec<_>>(), [true, false, true, false, true]);
+}
+
+/// What a page took is known from outside, also of one that has killed its children.
+pub(crate) fn the_cost_of_a_page_is_told() {
+    let limits = ChildLimits { cpu_max: Duration::from_millis(200), ..ChildLimits::default() };
+    let test = Plan { limits, ..Plan::default() }.start();
+    let read = test.pool.parse_all(&[&page("/loop")], VisibleText::Left).unwrap();
+    assert!(matches!(read[0].reading, Reading::Failed { .. }));
+    // Two attempts.
+    assert!(read[0].cpu >= Duration::from_millis(300), "{:?}", read[0].cpu);
+    assert_eq!(read[0].deaths, 2);
+    let read = InProcess::default().parse_all(&[&page("/")], VisibleText::Left).unwrap();
+    assert!(!read[0].cpu.is_zero());
+}
+
+/// Somebody must not wait for a page any longer: neither who has it read, nor who waits for a child.
+pub(crate) fn an_interrupt_ends_what_is_under_way() {
+    let test = one_child();
+    let pid = test.child_pid();
+    std::thread::scope(|threads| {
+        let reading = threads.spawn(|| test.pool.parse(&page("/loop")));
+        wait_until_busy(pid);
+        let waiting = threads.spawn(|| test.pool.parse(&page("/loop")));
+        while !(reading.is_finished() && waiting.is_finished()) {
+            test.pool.interrupt();
+            std::thread::yield_now();
+        }
+        for ended in [reading, waiting] {
+            assert!(matches!(ended.join().unwrap(), Err(PoolError::Interrupted)));
+        }
+    });
+    // What comes later is read as usual.
+    test.parsed("/");
 }
 
 /// More threads than children, and every third page kills.

@@ -1,9 +1,14 @@
 //! What a child can do: parse, and nothing else.
 
-use telusur_parse_pool::{InProcess, Parser, VisibleText, Wall};
+use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText, Wall};
 
 use crate::attempts::{self, ATTEMPTS};
 use crate::support::{Plan, html, one_child, page};
+
+/// What was read, whatever it took.
+fn readings<T>(pages: Result<Vec<ReadPage<T>>, PoolError>) -> Vec<Reading<T>> {
+    pages.unwrap().into_iter().map(|page| page.reading).collect()
+}
 
 pub(crate) fn pages_are_read_as_in_this_process() {
     let test = one_child();
@@ -13,18 +18,18 @@ pub(crate) fn pages_are_read_as_in_this_process() {
     let mut pages = vec![page("/"), html("/empty", ""), html("/long", &long), html("/odd", odd)];
     pages.extend((0..40).map(|index| html("/small", &format!("<title>{index}</title>"))));
     let pages: Vec<_> = pages.iter().collect();
-    let outcomes = here.parse_all(&pages, VisibleText::Taken).unwrap();
-    assert_eq!(test.pool.parse_all(&pages, VisibleText::Taken).unwrap(), outcomes);
-    let bare = here.parse_all(&pages, VisibleText::Left).unwrap();
-    assert_eq!(test.pool.parse_all(&pages, VisibleText::Left).unwrap(), bare);
+    let outcomes = readings(here.parse_all(&pages, VisibleText::Taken));
+    assert_eq!(readings(test.pool.parse_all(&pages, VisibleText::Taken)), outcomes);
+    let bare = readings(here.parse_all(&pages, VisibleText::Left));
+    assert_eq!(readings(test.pool.parse_all(&pages, VisibleText::Left)), bare);
     assert_ne!(bare, outcomes);
     for (page, outcome) in pages.iter().zip(outcomes) {
         assert_eq!(test.pool.parse(page).unwrap(), outcome);
     }
-    assert_eq!(test.pool.read_all(&pages).unwrap(), here.read_all(&pages).unwrap());
+    assert_eq!(readings(test.pool.read_all(&pages)), readings(here.read_all(&pages)));
     assert_eq!(
-        test.pool.read_for_search(&pages, VisibleText::Taken).unwrap(),
-        here.read_for_search(&pages, VisibleText::Taken).unwrap()
+        readings(test.pool.read_for_search(&pages, VisibleText::Taken)),
+        readings(here.read_for_search(&pages, VisibleText::Taken))
     );
     assert!(test.pool.parse_all(&[], VisibleText::Taken).unwrap().is_empty());
 }

@@ -42,7 +42,8 @@ fn main() -> ExitCode {
             a_kill_in_the_middle_of_a_page, a_kill_between_pages, kills_without_end,
             malformed_answers, more_answers_than_pages, announced_but_too_large, malformed_greeting,
             children_that_never_start, children_that_die_of_everything, neighbours_are_not_blamed,
-            other_pages_go_on, children_end_with_the_pool, children_end_with_the_parent;
+            other_pages_go_on, the_cost_of_a_page_is_told,
+            an_interrupt_ends_what_is_under_way, children_end_with_the_pool, children_end_with_the_parent;
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }

@@ -28,6 +28,7 @@ use self::images::ImageCollector;
 use self::lists::ListCollector;
 use self::tables::TableCollector;
 use crate::ContentLimits;
+use crate::charset::QueryCharset;
 use crate::main_content::PageSigns;
 use crate::text::one_line;
 use crate::tree::{ElementRef, NodeId, NodeRef, Step, Tree};
@@ -41,11 +42,13 @@ pub(crate) struct Base<'t> {
     pub page: &'t PageUrl,
     /// The page's `<base>`, else the page.
     pub base: &'t PageUrl,
+    /// The charset of the queries of links.
+    pub charset: QueryCharset,
 }
 
 impl Base<'_> {
     pub(crate) fn join(&self, href: &str) -> Option<PageUrl> {
-        self.base.join(href.trim_ascii()).ok()
+        self.charset.join(self.base, href.trim_ascii()).ok()
     }
 }
 

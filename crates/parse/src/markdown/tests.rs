@@ -12,7 +12,8 @@ fn markdown(html: &str, bytes_max: usize) -> String {
     let page = raw_page("text/html", html.as_bytes());
     let tree = build_tree(html, Syntax::Html, Detail::Everything, &ParseLimits::default()).tree;
     let main = MainContent::all_of(&tree, ContentLimits::default().parse.text_bytes_max);
-    let base = Base { page: &page.url, base: &page.url };
+    let charset = crate::charset::QueryCharset::UTF_8;
+    let base = Base { page: &page.url, base: &page.url, charset };
     write_markdown(&tree, &main, base, true, bytes_max).text
 }
 

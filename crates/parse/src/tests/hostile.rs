@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use telusur_model::{ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
-use crate::tokens::{Detail, Syntax, build_tree};
+use crate::guard::Spent;
+use crate::tokens::{Detail, Syntax, build_piece, build_tree};
 use crate::{ContentLimits, ParseLimits, parse, read_page};
 
 /// The page still has a link and text behind the hostile part.
@@ -31,6 +32,39 @@ fn tags_that_close_nothing_in_deep_nesting() {
     // Each of the tags makes an empty paragraph, until enough is enough.
     let nodes = document.tree.node_count();
     assert!((5_000..20_000).contains(&nodes), "{nodes}");
+}
+
+/// A feed whose entries nest deeply and close what was never opened.
+fn hostile_feed(entries: usize, tags: usize) -> Vec<u8> {
+    let markup = format!("{}{}word", "&lt;span&gt;".repeat(500), "&lt;/b&gt;".repeat(tags));
+    let entry = format!("<item><link>/behind</link><description>{markup}</description></item>");
+    format!("<rss><channel>{}</channel></rss>", entry.repeat(entries)).into_bytes()
+}
+
+/// No entry alone uses up what a page may cost, all of them together do.
+#[test]
+fn the_entries_of_a_feed_share_the_budget_of_one_page() {
+    let check = |entries: usize, is_too_much: bool| {
+        let page = raw_page("application/rss+xml", &hostile_feed(entries, 4_000));
+        let parsed = parse(&page, &ParseLimits::default());
+        assert_eq!(parsed.warnings.contains(&Warning::TooDeep), is_too_much, "{entries} entries");
+        let words = parsed.visible_text.lines().filter(|line| *line == "word").count();
+        assert_eq!((words, parsed.links.len()), (entries, entries), "nothing is lost");
+    };
+    check(1, false);
+    check(3, true);
+}
+
+#[test]
+fn repairs_of_one_entry_count_for_the_next() {
+    let limits = ParseLimits { repairs_max: 100, ..ParseLimits::default() };
+    let mut spent = Spent::default();
+    let html = format!("<p><b><i><u>{}", "<p>y".repeat(20));
+    let mut build = || build_piece(&html, Syntax::Html, Detail::Crawl, &limits, &mut spent);
+    let trees = [build(), build(), build()];
+    let nodes = trees.each_ref().map(|document| document.tree.node_count());
+    assert_eq!(trees.map(|document| document.too_deep), [false, true, true]);
+    assert!(nodes[0] > nodes[1] && nodes[1] > nodes[2], "{nodes:?}");
 }
 
 #[test]

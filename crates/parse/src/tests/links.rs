@@ -1,9 +1,9 @@
 //! Which links are found, and what they are resolved against.
 
-use telusur_model::{LinkKind, ParsedPage, Warning};
+use telusur_model::{LinkKind, PageUrl, ParsedPage, Warning};
 
 use super::{parse_html, raw_page};
-use crate::{ParseLimits, parse};
+use crate::{ContentLimits, ParseLimits, parse, read_page};
 
 fn urls(page: &ParsedPage) -> Vec<&str> {
     page.links.iter().map(|link| link.url.as_str()).collect()
@@ -44,6 +44,90 @@ fn written_forms() {
     check("<A HREF='?a=1&amp;b=2'>", &["http://a.org/dir/page?a=1&b=2"]);
     check("<a href='?a=1&copy=2'>", &["http://a.org/dir/page?a=1&copy=2"]);
     check("<a href='http://u:p@b.org/'>", &["http://b.org/"]);
+}
+
+/// The links of a page in this charset.
+fn links_in(charset: &str, html: &str) -> ParsedPage {
+    let encoding = encoding_rs::Encoding::for_label(charset.as_bytes()).unwrap();
+    let (body, ..) = encoding.encode(html);
+    let content_type = format!("text/html; charset={charset}");
+    parse(&raw_page(&content_type, &body), &ParseLimits::default())
+}
+
+#[track_caller]
+fn check_query(charset: &str, query: &str, expect: &str) {
+    let page = links_in(charset, &format!("<a href='/x?q={query}'>x</a>"));
+    assert_eq!(urls(&page), [format!("http://a.org/x?q={expect}")], "{query} in {charset}");
+}
+
+/// The vectors are those of the URL standard and of the web platform tests.
+#[test]
+fn queries_are_written_in_the_charset_of_the_page() {
+    check_query("windows-1251", "Привет", "%CF%F0%E8%E2%E5%F2");
+    check_query("koi8-r", "Привет", "%F0%D2%C9%D7%C5%D4");
+    check_query("iso-8859-1", "é", "%E9");
+    check_query("shift_jis", "日本", "%93%FA%96{");
+    check_query("euc-jp", "日本", "%C6%FC%CB%DC");
+    check_query("gbk", "中文", "%D6%D0%CE%C4");
+    check_query("big5", "中文", "%A4%A4%A4%E5");
+    check_query("euc-kr", "한", "%C7%D1");
+    check_query("iso-2022-jp", "日", "%1B$BF|%1B(B");
+    check_query("utf-8", "Привет", "%D0%9F%D1%80%D0%B8%D0%B2%D0%B5%D1%82");
+}
+
+#[test]
+fn what_the_charset_lacks_becomes_a_reference() {
+    check_query("windows-1251", "a&#x2713;b", "a%26%2310003%3Bb");
+    check_query("windows-1252", "&#x1F4A9;", "%26%23128169%3B");
+    check_query("iso-2022-jp", "日&#x2713;日", "%1B$BF|%1B(B%26%2310003%3B%1B$BF|%1B(B");
+}
+
+#[test]
+fn only_queries_are_in_the_charset_of_the_page() {
+    let page = links_in("windows-1251", "<a href='http://пример.рф/путь?q=я#я'>x</a>");
+    assert_eq!(urls(&page), ["http://xn--e1afmkfd.xn--p1ai/%D0%BF%D1%83%D1%82%D1%8C?q=%FF"]);
+    // What is written in bytes stays as it is.
+    check_query("windows-1251", "%D1%8F", "%D1%8F");
+}
+
+#[test]
+fn links_of_utf_16_pages_are_utf_8() {
+    let bytes: Vec<u8> =
+        "\u{feff}<a href='?q=é'>x</a>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let page = parse(&raw_page("text/html", &bytes), &ParseLimits::default());
+    assert_eq!(
+        (page.charset.as_str(), urls(&page)),
+        ("UTF-16LE", vec!["http://a.org/dir/page?q=%C3%A9"])
+    );
+}
+
+#[test]
+fn all_kinds_of_links_are_in_the_charset_of_the_page() {
+    let html = "<base href='/b/?q=я'><link rel=canonical href='?q=к'>\
+        <meta http-equiv=refresh content='0;url=?q=р'><iframe src='?q=ф'></iframe>\
+        <form action='?q=о'></form><img src='?q=и'><area href='///a.org/?q=а'>";
+    let encoding = encoding_rs::WINDOWS_1251;
+    let page = raw_page("text/html; charset=windows-1251", &encoding.encode(html).0);
+    let parsed = parse(&page, &ParseLimits::default());
+    assert_eq!(parsed.canonical.as_ref().map(PageUrl::as_str), Some("http://a.org/b/?q=%EA"));
+    assert_eq!(parsed.refresh.as_ref().map(PageUrl::as_str), Some("http://a.org/b/?q=%F0"));
+    let mut found = urls(&parsed);
+    found.sort_unstable();
+    assert_eq!(
+        found,
+        [
+            "http://a.org/?q=%E0",
+            "http://a.org/b/?q=%EA",
+            "http://a.org/b/?q=%F0",
+            "http://a.org/b/?q=%F4",
+        ]
+    );
+    let content = read_page(&page, &ContentLimits::default());
+    assert_eq!(
+        content.forms[0].action.as_ref().map(PageUrl::as_str),
+        Some("http://a.org/b/?q=%EE")
+    );
+    assert_eq!(content.images[0].url.as_str(), "http://a.org/b/?q=%E8");
 }
 
 #[test]

@@ -103,11 +103,58 @@ fn robots_rules_for_this_crawler_are_kept_apart() {
     assert_eq!(page.robots_own.as_deref(), Some("noindex, nofollow"));
 }
 
+/// All that is known of a page that is stored as it came.
+fn not_read() -> ParsedPage {
+    ParsedPage { warnings: vec![Warning::UnsupportedType], ..ParsedPage::default() }
+}
+
+/// Bytes without meaning, the same each time.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_be_bytes()[0]
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn bytes_without_meaning_are_no_page_whatever_their_label() {
+    for label in ["text/html", "text/html; charset=utf-8", "text/html; charset=windows-1251"] {
+        for bytes in [200, 4_000, 300_000] {
+            let raw = raw_page(label, &noise(bytes));
+            assert_eq!(parse(&raw, &ParseLimits::default()), not_read(), "{bytes} as {label}");
+            let content = read_page(&raw, &ContentLimits::default());
+            assert_eq!((content.charset.as_str(), content.text.as_str()), ("", ""));
+            assert_eq!(read_for_search(&raw, &ContentLimits::for_search()).parsed, not_read());
+        }
+    }
+}
+
+#[test]
+fn sloppy_text_is_text() {
+    let padded = [&b"<p>word"[..], &[0; 500]].concat();
+    let (japanese, ..) = encoding_rs::SHIFT_JIS.encode("<p>日本語の文書<a href=/x>x</a>");
+    for (label, body) in [
+        ("text/html", &padded[..]),
+        ("text/html", b"<p>word\x01\x02\x0b\x1f"),
+        ("text/html; charset=utf-8", &japanese),
+    ] {
+        let page = parse(&raw_page(label, body), &ParseLimits::default());
+        assert!(!page.visible_text.is_empty() && !page.charset.is_empty(), "{body:?}");
+    }
+}
+
 #[test]
 fn what_is_not_html_is_empty() {
     let page = parse(&raw_page("application/json", b"{\"a\": \"<p>b\"}"), &ParseLimits::default());
     assert_eq!(page, not_read());
     let page = parse(&raw_page("text/html", b"%PDF-1.7 <p>b"), &ParseLimits::default());
+    assert_eq!(page, not_read());
+    let html = b"<!doctype html><title>t</title><p>words";
+    let page = parse(&raw_page("application/octet-stream", html), &ParseLimits::default());
     assert_eq!(page, not_read());
 }
 
@@ -160,19 +207,14 @@ fn odd_pages_are_pages_m21() {
     assert_eq!(kinds, [("/dir/a", LinkKind::Frame), ("/dir/b", LinkKind::Frame)]);
 }
 
-/// All that is known of a page that is stored as it came.
-fn not_read() -> ParsedPage {
-    ParsedPage { warnings: vec![Warning::NotRead], ..ParsedPage::default() }
-}
-
 /// A page that is stored and not read says so, however it is looked at.
 #[test]
 fn what_is_not_read_says_so() {
     let page = raw_page("image/svg+xml", b"<svg/>");
-    assert_eq!(parse(&page, &ParseLimits::default()).warnings, [Warning::NotRead]);
+    assert_eq!(parse(&page, &ParseLimits::default()).warnings, [Warning::UnsupportedType]);
     let limits = ContentLimits::default();
-    assert_eq!(read_page(&page, &limits).warnings, [Warning::NotRead]);
-    assert_eq!(read_for_search(&page, &limits).parsed.warnings, [Warning::NotRead]);
+    assert_eq!(read_page(&page, &limits).warnings, [Warning::UnsupportedType]);
+    assert_eq!(read_for_search(&page, &limits).parsed.warnings, [Warning::UnsupportedType]);
 }
 
 #[test]

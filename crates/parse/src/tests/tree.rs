@@ -5,6 +5,7 @@ use html5ever::tendril::TendrilSink;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{ParseOpts, local_name, parse_document};
 
+use crate::charset::QueryCharset;
 use crate::charset::decode_html;
 use crate::extract::extract;
 use crate::tests::raw_page;
@@ -150,7 +151,7 @@ fn real_pages() {
             let document = build_tree(&html, Syntax::Html, detail, &limits.parse);
             assert!(outline(&document.tree) == expect, "{} {detail:?}", path.display());
         }
-        let expect = extract(&plain, &page.url, &limits.parse).page;
+        let expect = extract(&plain, &page.url, QueryCharset::UTF_8, &limits.parse).page;
         let parsed = parse(&page, &limits.parse);
         let content = read_page(&page, &limits);
         assert_eq!(parsed.title, expect.title, "{}", path.display());

@@ -19,7 +19,7 @@ use html5ever::tokenizer::{Doctype, Tag, TagKind};
 use html5ever::{LocalName, local_name};
 
 use crate::ParseLimits;
-use crate::guard::{Guard, is_void};
+use crate::guard::{Guard, Spent, is_void};
 use crate::text;
 pub(crate) use crate::tokens::attributes::{Detail, lazy_names};
 use crate::tokens::char_refs::Place;
@@ -60,8 +60,19 @@ pub(crate) fn build_tree(
     detail: Detail,
     limits: &ParseLimits,
 ) -> Document {
+    build_piece(text, syntax, detail, limits, &mut Spent::default())
+}
+
+/// Reads a piece of markup of a page, within what is left of the page's budget.
+pub(crate) fn build_piece(
+    text: &str,
+    syntax: Syntax,
+    detail: Detail,
+    limits: &ParseLimits,
+    spent: &mut Spent,
+) -> Document {
     let text = text::unix_lines(text::cut(text, TEXT_BYTES_MAX));
-    let guard = Guard::new(&text, limits);
+    let guard = Guard::new(&text, limits, spent);
     let mut tokenizer = Tokenizer::new(&text, syntax, limits.attributes_max, guard);
     tokenizer.detail = detail;
     tokenizer.run();

@@ -134,7 +134,7 @@ pub struct StatsView {
     pub fairness_index: f64,
     /// Answers by status.
     pub status_codes: BTreeMap<String, u64>,
-    /// Failures by reason.
+    /// Failures by reason; `parse_failed` counts pages that are stored and could not be parsed.
     pub failures: BTreeMap<String, u64>,
     /// Skipped URLs by reason.
     pub skips: BTreeMap<String, u64>,

@@ -37,6 +37,8 @@ pub struct PageView {
     pub truncated: bool,
     /// What became of it since the crawl that this one repeats.
     pub change: Option<String>,
+    /// Why it could not be parsed; then it is neither found nor are its links followed.
+    pub parse_failed: Option<String>,
 }
 
 /// A stored page with everything that is in it.
@@ -77,7 +79,7 @@ pub struct ErrorView {
     pub url: String,
     /// The HTTP status, if there was an answer.
     pub status: Option<u16>,
-    /// Why there was none.
+    /// Why there was none, or `parse_failed` if there was and it could not be parsed.
     pub reason: Option<String>,
     /// What exactly.
     pub detail: Option<String>,
@@ -123,8 +125,10 @@ pub struct HostView {
     pub errors: u64,
     /// The delay that it is asked with.
     pub delay_ms: u64,
-    /// `ok`, or `slowed` if it taught the crawl a longer delay.
+    /// `ok`, `slowed` if it taught the crawl a longer delay, or `parked` if it is not asked at present.
     pub state: String,
+    /// Why it is parked.
+    pub parked: Option<String>,
     /// Requests sent, those for robots.txt included.
     pub requests: u64,
     /// The shortest time between two of them.
@@ -233,6 +237,8 @@ pub struct ExplanationView {
     pub robots: Option<RobotsView>,
     /// What became of its id, if it is one of a linear crawl.
     pub id_state: Option<String>,
+    /// Why its host is not asked at present, if it is parked.
+    pub parked: Option<String>,
 }
 
 /// What a robots.txt says about a URL.

@@ -4,7 +4,8 @@
 use data_encoding::BASE64URL_NOPAD;
 use telusur_engine::desk::{Answer, Ask, CoveredRun};
 use telusur_model::{
-    CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, QueuePlace, Reason, UrlKey, WalkCoverage,
+    CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
+    WalkCoverage,
 };
 use telusur_store::{NewlyQueued, QueueAsk, UrlRecord, UrlState};
 
@@ -104,7 +105,7 @@ impl Service {
         while let Some(from) = seq.filter(|_| found.len() <= limit) {
             let pages = self.inner().store.pages_after(no, from, SCAN_BATCH)?;
             seq = pages.last().map(|page| page.seq);
-            let errors = pages.into_iter().filter(|page| !page.is_ok());
+            let errors = pages.into_iter().filter(PageRecord::is_error);
             found.extend(errors.map(|page| {
                 let cursor = format!("page {}", page.seq);
                 (error_page(page), cursor)
@@ -116,7 +117,7 @@ impl Service {
                 found.len() <= limit
             })?;
         }
-        Ok(cut(found, limit, Some(stats.failed + (stats.pages - stats.ok))))
+        Ok(cut(found, limit, Some(stats.errors() - stats.ids.holes)))
     }
 
     /// The URLs of a crawl that were never asked for; those with one reason, if one is named.
@@ -160,13 +161,15 @@ impl Service {
     ) -> Result<Paged<HostView>, Problem> {
         self.read(move |service| {
             let own_ms = service.record(no)?.crawl.politeness.delay_ms;
+            let parked = service.progress(no).map(|progress| progress.parked).unwrap_or_default();
             let rows = service.hosts_by_name(no)?;
             let total = rows.len() as u64;
             let after = cursor.map(|cursor| cursor.0).unwrap_or_default();
             let rows = rows.into_iter().filter(|row| row.host.as_str() > after.as_str());
             let found = rows.take(limit + 1).map(|row| {
                 let name = row.host.to_string();
-                (host_view(row, own_ms), name)
+                let parked = parked.iter().find(|parked| parked.host == name);
+                (host_view(row, own_ms, parked), name)
             });
             Ok(cut(found.collect(), limit, Some(total)))
         })
@@ -318,11 +321,12 @@ fn read_place(text: &str) -> Result<QueuePlace, Problem> {
 }
 
 fn error_page(page: PageRecord) -> ErrorView {
+    let reason = page.parse_failed.as_ref().map(|_| Reason::ParseFailed.word().to_owned());
     ErrorView {
         url: page.url.to_string(),
         status: Some(page.status),
-        reason: None,
-        detail: None,
+        reason,
+        detail: page.parse_failed,
         attempts: page.attempts,
         depth: page.depth,
         referrer: page.referrer,
@@ -356,9 +360,11 @@ fn skipped_url(url: UrlRecord, wanted: Option<Reason>) -> Option<SkippedView> {
     })
 }
 
-fn host_view(row: HostRow, own_ms: u64) -> HostView {
+fn host_view(row: HostRow, own_ms: u64, parked: Option<&ParkedHost>) -> HostView {
+    let state = parked.map_or_else(|| host_state(&row, own_ms), |_| "parked");
     HostView {
-        state: host_state(&row, own_ms).to_owned(),
+        state: state.to_owned(),
+        parked: parked.map(ParkedHost::text),
         site: row.host.site().to_string(),
         host: row.host.to_string(),
         fetched: row.pages,

@@ -142,6 +142,7 @@ pub(super) fn page_view(page: PageRecord) -> PageView {
         attempts: page.attempts,
         truncated: page.truncated,
         change: page.change.map(|change| change.to_string()),
+        parse_failed: page.parse_failed,
     }
 }
 
@@ -186,5 +187,6 @@ fn explanation_view(it: Explanation) -> ExplanationView {
             asked_at: said.asked_at.rfc3339(),
         }),
         id_state: it.id.and_then(|id| id.state).map(|state| state.word().to_owned()),
+        parked: it.parked,
     }
 }

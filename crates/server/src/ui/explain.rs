@@ -86,6 +86,9 @@ fn known_of(it: ExplanationView, words: &'static Words) -> Known {
         let rule = said.rule.map(|rule| format!(": {rule}")).unwrap_or_default();
         facts.push((words.explain_robots, format!("{verdict}{rule}")));
     }
+    if let Some(parked) = it.parked {
+        facts.push((words.col_host, parked));
+    }
     if let Some(state) = it.id_state {
         facts.push((words.explain_id, state));
     }

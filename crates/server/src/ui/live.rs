@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use telusur_model::CrawlNo;
+use telusur_model::{CrawlNo, Reason};
 
 use super::bars::{Bar, bars, by_count, by_number, status_tone};
 use super::frame::{Frame, Reader, render};
@@ -182,9 +182,11 @@ pub(crate) fn index_notice(service: &Service, reader: &Reader) -> Option<(String
     Some((notice, trouble.why))
 }
 
-/// The URLs that did not answer, and those that answered with an error: what the list of errors holds.
+/// The URLs that did not answer, those that answered with an error, and the pages that could not be
+/// parsed: what the list of errors holds.
 pub(crate) fn errors(stats: &StatsView) -> u64 {
-    stats.failed + stats.fetched.saturating_sub(stats.ok)
+    let parse_failed = stats.failures.get(Reason::ParseFailed.word()).copied().unwrap_or(0);
+    stats.failed + stats.fetched.saturating_sub(stats.ok) + parse_failed
 }
 
 fn panels(crawl: &CrawlView, reader: &Reader) -> Vec<Panel> {

@@ -141,6 +141,7 @@ words! {
     state_completed: "done", "selesai";
     state_failed: "failed", "gagal";
     state_slowed: "slowed down", "diperlambat";
+    state_parked: "parked", "diparkir";
     state_ok: "ok", "baik";
 
     form_kind: "What to crawl", "Yang dijelajahi";
@@ -334,6 +335,7 @@ pub(crate) fn state_word<'a>(words: &'static Words, state: &'a str) -> &'a str {
         "completed" => words.state_completed,
         "failed" => words.state_failed,
         "slowed" => words.state_slowed,
+        "parked" => words.state_parked,
         "ok" => words.state_ok,
         other => other,
     }

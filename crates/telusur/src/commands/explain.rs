@@ -122,6 +122,9 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
             row("title", title.clone())?;
         }
     }
+    if let Some(parked) = &explanation.parked {
+        row("parked", parked.clone())?;
+    }
     if let Some(host) = &explanation.host {
         let last = host.last_request_at.map(|at| format!(", last asked {at}")).unwrap_or_default();
         let delay = host.delay_ms.map(|ms| format!(", delay {ms} ms")).unwrap_or_default();

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
 use telusur_engine::desk::{Answer, Ask, CrawlAnswer};
-use telusur_model::{CrawlState, PauseReason, jain_index};
+use telusur_model::{CrawlState, PageRecord, PauseReason, Reason, jain_index};
 use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
@@ -110,16 +110,24 @@ fn list(session: &Session, ask: &Ask, output: &mut dyn Write) -> Outcome {
             (Answer::Url(url), true) => write_json_line(output, &url),
             (Answer::ErrorPage(page), true) => write_json_line(output, &page),
             (Answer::Url(url), false) => write_url(output, url),
-            (Answer::ErrorPage(page), false) => {
-                let from = from(page.referrer.as_deref());
-                writeln!(output, "{:<20} {}{from}", page.status, shown(page.url.as_str()))
-            }
+            (Answer::ErrorPage(page), false) => write_error_page(output, page),
             _ => Ok(()),
         };
         written.is_ok()
     })?;
     written?;
     Ok(0)
+}
+
+fn write_error_page(output: &mut dyn Write, page: &PageRecord) -> io::Result<()> {
+    let (url, from) = (shown(page.url.as_str()), from(page.referrer.as_deref()));
+    match &page.parse_failed {
+        Some(why) if page.is_ok() => {
+            let word = Reason::ParseFailed.word();
+            writeln!(output, "{word:<20} {url}  ({}){from}", shown(why))
+        }
+        Some(_) | None => writeln!(output, "{:<20} {url}{from}", page.status),
+    }
 }
 
 fn write_url(output: &mut dyn Write, url: &UrlRecord) -> io::Result<()> {
@@ -188,6 +196,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
         "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
         "moved_seeds": crawl.moved_seeds,
         "indexing": crawl.indexing,
+        "parked": crawl.progress.as_ref().map(|progress| &progress.parked),
         "settings": settings,
     })
 }
@@ -242,6 +251,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("status", counts(&stats.statuses))?;
     row("failures", counts(&stats.failures))?;
     row("skips", counts(&stats.skips))?;
+    for parked in crawl.progress.iter().flat_map(|progress| &progress.parked) {
+        row("parked", parked.text())?;
+    }
     if let Some(base) = record.crawl.recrawl_of {
         row("repeats", format!("{base}: {}", counts(&stats.changes)))?;
     }

@@ -10,6 +10,7 @@ fn progress() -> Progress {
     let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 1 };
     Progress {
         walks: Vec::new(),
+        parked: Vec::new(),
         suspects_network: false,
         index_lag: 0,
         crawl: CrawlNo(1),
