@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use telusur_fetch::{FetchProfile, robots, sitemap};
-use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
+use telusur_model::{Crawl, LinkRules, PageUrl, Purpose, Scope, UrlKeyer};
 
 use crate::error::RequestError;
 use crate::id_visits::WalkContext;
+use crate::learned::Learned;
 use crate::soft_404::SoftNotFound;
 
 /// Shared by the visits of a crawl. Replaced as a whole when the crawl is changed.
@@ -23,6 +24,8 @@ pub(crate) struct CrawlContext {
     pub(crate) product_token: String,
     /// How the missing pages of hosts look that do not say that they are missing.
     pub(crate) soft_404: Arc<SoftNotFound>,
+    /// What was learned about links; the scope goes by it, too.
+    pub(crate) learned: Arc<Learned>,
     /// The topic words in lower case.
     pub(crate) topic: Vec<String>,
     /// The walks of a linear crawl.
@@ -36,8 +39,10 @@ impl CrawlContext {
         let origins = crawl.home().iter().map(PageUrl::origin).collect();
         let profile = FetchProfile::new(&crawl.fetch, crawl.limits.body_bytes_max, origins)
             .map_err(|error| refuse(error.to_string()))?;
+        let learned = Arc::<Learned>::default();
         Ok(Self {
-            scope: Arc::new(scope),
+            scope: Arc::new(scope.with_learned(Arc::clone(&learned) as Arc<dyn LinkRules>)),
+            learned,
             keyer: UrlKeyer { seed: key_seed, drop_tracking: !crawl.keep_tracking },
             // One byte more than is read tells that there is more.
             robots_profile: Arc::new(profile.with_body_bytes_max(robots::BYTES_MAX as u64 + 1)),
@@ -51,9 +56,14 @@ impl CrawlContext {
         })
     }
 
-    /// The same, with what was learned on the way: cookies, and how missing pages look.
+    /// The same, with what was learned on the way: cookies, rules of robots.txt, and how missing pages
+    /// look.
     pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
+        let learned = Arc::clone(&earlier.learned);
+        let scope = Scope::clone(&self.scope).with_learned(Arc::clone(&learned) as _);
         Self {
+            scope: Arc::new(scope),
+            learned,
             profile: Arc::clone(&earlier.profile),
             robots_profile: Arc::clone(&earlier.robots_profile),
             sitemap_profile: Arc::clone(&earlier.sitemap_profile),

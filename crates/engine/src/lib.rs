@@ -20,6 +20,7 @@ mod handle;
 mod id_visits;
 mod imports;
 mod index_stage;
+mod learned;
 mod linear_run;
 mod loan;
 mod page_source;

@@ -83,6 +83,7 @@ pub(crate) fn picture(
     let pages_per_second = meter.per_second();
     Progress {
         suspects_network: frontier.suspects_network_since().is_some(),
+        retry_after_ms: None,
         crawl,
         state,
         in_flight: frontier.in_flight(crawl),

@@ -355,6 +355,8 @@ pub enum FinishReason {
     Stopped,
     /// No start URL could be fetched.
     NoStart,
+    /// Nothing is left but links that a budget left out.
+    Budget,
 }
 
 impl FinishReason {
@@ -368,6 +370,7 @@ impl FinishReason {
             Self::MaxErrors => "error limit reached",
             Self::Stopped => "stopped",
             Self::NoStart => "no start URL could be fetched",
+            Self::Budget => "budget reached, links were left out",
         }
     }
 }

@@ -12,7 +12,9 @@ mod fetch_rules;
 mod fetched;
 mod findings;
 mod host;
+mod left_out;
 mod linear;
+mod link_rules;
 mod origin;
 mod parsed;
 mod progress;
@@ -38,12 +40,14 @@ pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
+pub use crate::left_out::LeftOut;
 pub use crate::linear::{
     Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,
     IdState, LegCoverage, LegPlan, LegState, MissingError, MissingPages, MissingRules, Rates,
     Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault, Walk, WalkCoverage,
     WalkError, WalkRules, overlay,
 };
+pub use crate::link_rules::LinkRules;
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
 pub use crate::progress::{HostRow, Progress, RequestHistory, SiteShare, jain_index};

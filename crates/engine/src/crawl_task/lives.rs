@@ -273,8 +273,12 @@ fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Ti
 }
 
 /// A crawl that is drained without one good page never really started.
-/// Ids that do not exist are an answer, too.
+/// Ids that do not exist are an answer, too. One that left links out did not come to their end.
 fn final_reason(why: FinishReason, stats: &CrawlStats) -> FinishReason {
     let is_in_vain = stats.ok == 0 && stats.ids.missing == 0;
-    if why == FinishReason::Drained && is_in_vain { FinishReason::NoStart } else { why }
+    match why {
+        FinishReason::Drained if is_in_vain => FinishReason::NoStart,
+        FinishReason::Drained if !stats.left_out().is_empty() => FinishReason::Budget,
+        why => why,
+    }
 }

@@ -311,8 +311,13 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
     }
     let is_complete = matches!(
         record.state,
-        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+        CrawlState::Finished {
+            why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
+        }
     );
+    if is_complete && stats.queued == 0 && !stats.left_out().is_empty() {
+        return refuse(format!("{no} is complete except for links that a budget left out"));
+    }
     if is_complete && stats.queued == 0 {
         return refuse(format!("{no} is complete: nothing is left to fetch"));
     }

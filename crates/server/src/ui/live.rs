@@ -101,6 +101,7 @@ struct MovingPart {
     left: Option<String>,
     reason: Option<(&'static str, String)>,
     suspects_network: bool,
+    notices: Vec<String>,
     is_moving: bool,
     counters: Vec<(&'static str, String)>,
     panels: Vec<Panel>,
@@ -154,6 +155,7 @@ async fn moving(
         left: stats.eta_s.map(left),
         reason: finished.or(paused),
         suspects_network: stats.suspects_network,
+        notices: notices(stats, reader),
         is_moving: crawl.ended_at.is_none(),
         counters: vec![
             (words.count_fetched, lang.count(stats.fetched)),
@@ -167,6 +169,18 @@ async fn moving(
         queue: queue.items.into_iter().map(|it| it.url).collect(),
     };
     Ok((crawl, part))
+}
+
+/// What is worth a sentence: what the crawl waits for, and what it left out.
+fn notices(stats: &StatsView, reader: &Reader) -> Vec<String> {
+    let (words, lang) = (reader.words(), reader.lang);
+    let wait = |seconds| fill(words.retry_after, &[("time", &lang.seconds(seconds))]);
+    let left_out = stats.left_out.iter().map(|row| {
+        let values =
+            [("n", &*lang.count(row.urls)), ("reason", &*row.reason), ("flag", &*row.flag)];
+        fill(words.left_out, &values)
+    });
+    stats.retry_after_s.map(wait).into_iter().chain(left_out).collect()
 }
 
 /// The URLs that did not answer, and those that answered with an error: what the list of errors holds.

@@ -233,8 +233,18 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
     }
     let is_done = matches!(
         record.state,
-        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+        CrawlState::Finished {
+            why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
+        }
     );
+    let left_out = record.stats.left_out();
+    if let Some(most) = left_out.first().filter(|_| is_done && record.stats.queued == 0) {
+        let (urls, flag) = (show_count(most.urls), &most.flag);
+        return refuse(
+            format!("{no} is complete except for {urls} links that a budget left out"),
+            format!("Start a new crawl that lets them in: telusur crawl URL --new {flag} ..."),
+        );
+    }
     if is_done && record.stats.queued == 0 {
         let may_have_failed = record.crawl.seeds.linear().is_some() || record.stats.failed > 0;
         let hint = match may_have_failed {

@@ -11,6 +11,7 @@ fn progress() -> Progress {
     Progress {
         walks: Vec::new(),
         suspects_network: false,
+        retry_after_ms: None,
         index_lag: 0,
         crawl: CrawlNo(1),
         state: CrawlState::Running,
