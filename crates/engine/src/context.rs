@@ -59,6 +59,10 @@ impl CrawlContext {
     /// The same, with what was learned on the way: cookies, rules of robots.txt, and how missing pages
     /// look.
     pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
+        let mut walks = self.walks;
+        for (walk, before) in walks.iter_mut().zip(&earlier.walks) {
+            walk.looks = Arc::clone(&before.looks);
+        }
         let learned = Arc::clone(&earlier.learned);
         let scope = Scope::clone(&self.scope).with_learned(Arc::clone(&learned) as _);
         Self {
@@ -68,6 +72,7 @@ impl CrawlContext {
             robots_profile: Arc::clone(&earlier.robots_profile),
             sitemap_profile: Arc::clone(&earlier.sitemap_profile),
             soft_404: Arc::clone(&earlier.soft_404),
+            walks,
             ..self
         }
     }

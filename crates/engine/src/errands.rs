@@ -130,6 +130,12 @@ impl Errands {
         }
     }
 
+    /// A visit that sees how a site answers for a page that does not exist.
+    pub(crate) fn probe(&mut self, crawl: CrawlNo, url: PageUrl, found_at: Timestamp) -> Visit {
+        let place = self.next_place();
+        errand(crawl, Purpose::Probe, url, place, found_at)
+    }
+
     fn next_place(&mut self) -> QueuePlace {
         self.seq += 1;
         QueuePlace { lane: Lane::Errand, order: 0, seq: self.seq }
@@ -215,9 +221,8 @@ impl CrawlTask {
         let Some(running) = self.crawls.get(&crawl) else { return };
         // The key is made with a secret seed: nobody has put a page there.
         let name = format!("/{}", running.context.keyer.key(url));
-        let place = self.errands.next_place();
         let probe = url.join(&name).expect("an origin with a short path is a URL");
-        let visit = errand(crawl, Purpose::Probe, probe, place, self.clock.wall());
+        let visit = self.errands.probe(crawl, probe, self.clock.wall());
         self.frontier.errand(visit, None);
     }
 

@@ -7,12 +7,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use telusur_fetch::robots::Rules;
 use telusur_model::{Door, Host, LinkRules, PageUrl, Reason};
 
+use crate::trap_watch::TrapWatch;
+
 /// Shared by the visits of a crawl, and kept when its settings change.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
     /// The rules of robots.txt by origin. Read for every new link and written once per origin. Those
     /// that are not here are judged when their visit is handed out.
     rules: RwLock<HashMap<(Host, Door), Arc<Rules>>>,
+    /// Endless pages that say the same.
+    pub(crate) traps: TrapWatch,
 }
 
 impl Learned {
@@ -26,11 +30,19 @@ impl Learned {
     }
 }
 
+impl Learned {
+    fn forbidding_rule(&self, link: &PageUrl) -> Option<String> {
+        let known = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        forbidding_rule(known.get(&(link.host(), Door::of(link)))?, link)
+    }
+}
+
 impl LinkRules for Learned {
     fn refusal(&self, link: &PageUrl) -> Option<(Reason, String)> {
-        let known = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let rules = known.get(&(link.host(), Door::of(link)))?;
-        Some((Reason::RobotsDisallowed, forbidding_rule(rules, link)?))
+        if let Some(rule) = self.forbidding_rule(link) {
+            return Some((Reason::RobotsDisallowed, rule));
+        }
+        Some((Reason::TrapSuspected, self.traps.rule_for(link)?))
     }
 }
 

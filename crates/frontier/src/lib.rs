@@ -13,6 +13,7 @@
 
 mod decision;
 mod frontier;
+mod retry_after;
 mod schedule;
 mod standing;
 
@@ -39,3 +40,4 @@ pub use crate::decision::{
 };
 pub use crate::frontier::Frontier;
 pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};
+pub use crate::retry_after::RetryAfterWait;

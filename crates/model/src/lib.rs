@@ -8,6 +8,7 @@
 mod content;
 mod content_kind;
 mod crawl;
+mod excluded_start;
 mod fetch_rules;
 mod fetched;
 mod findings;
@@ -36,6 +37,7 @@ pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, Fairness, FinishReason, Keep, Limits, LinearSeeds,
     PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
+pub use crate::excluded_start::ExcludedStart;
 pub use crate::fetch_rules::{BasicAuth, FetchRules, HttpVersion, Secret};
 pub use crate::fetched::{FetchOutcome, Fetched, RawPage, Retry, Validators};
 pub use crate::findings::{Findings, SearchPage};

@@ -82,6 +82,9 @@ impl<'a> StepWriter<'a> {
         self.import(step.imports)?;
         self.reread(step.reread)?;
         self.ask_again(step.again)?;
+        for give_up in step.give_up {
+            self.give_up(&give_up)?;
+        }
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);

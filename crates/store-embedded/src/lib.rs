@@ -11,6 +11,7 @@ mod commit;
 mod crawls;
 mod directory;
 mod disk;
+mod give_up;
 mod held;
 mod memory;
 mod pages;

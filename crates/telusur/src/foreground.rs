@@ -166,7 +166,12 @@ fn is_over(state: CrawlState) -> bool {
     match state {
         CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
         CrawlState::Paused {
-            why: PauseReason::DiskFull | PauseReason::NoNetwork | PauseReason::Refused,
+            why:
+                PauseReason::DiskFull
+                | PauseReason::NoNetwork
+                | PauseReason::Refused
+                | PauseReason::RetryAfter
+                | PauseReason::Import,
         }
         | CrawlState::Finished { .. } => true,
     }

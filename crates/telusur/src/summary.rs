@@ -95,7 +95,13 @@ impl Summary<'_> {
         row("Status", counts(&stats.statuses));
         row("Failed", counts(&stats.failures));
         row("Skipped", counts(&stats.skips));
-        row("Left out", left_out(stats));
+        let left_out = left_out(stats);
+        let is_by_budget =
+            self.progress.state == CrawlState::Finished { why: FinishReason::Budget };
+        if is_by_budget && left_out.is_empty() {
+            row("Left out", vec!["ids beyond the host's budget (raise --max-per-host)".into()]);
+        }
+        row("Left out", left_out);
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
         }
@@ -147,6 +153,9 @@ impl Summary<'_> {
             }
             CrawlState::Paused { why: PauseReason::Refused } => {
                 (still, "Paused after", Some("these ids may not be asked, nothing is lost"))
+            }
+            CrawlState::Paused { why: PauseReason::RetryAfter } => {
+                (still, "Paused after", Some("every host asks us to wait, nothing is lost"))
             }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),

@@ -65,6 +65,8 @@ pub struct LimitsView {
     pub max_errors: u64,
     /// URLs taken in for one host.
     pub max_per_host: u64,
+    /// Seconds that it waits for nothing but Retry-After.
+    pub patience_s: u64,
     /// Bytes read of one body.
     pub max_body: u64,
 }

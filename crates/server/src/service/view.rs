@@ -197,6 +197,7 @@ fn limits_view(limits: &Limits) -> LimitsView {
         max_bytes: limits.bytes_max.unwrap_or(0),
         max_errors: limits.errors_max.unwrap_or(0),
         max_per_host: limits.urls_per_host_max,
+        patience_s: limits.patience_ms / 1000,
         max_body: limits.body_bytes_max,
     }
 }

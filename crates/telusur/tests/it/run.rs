@@ -380,3 +380,19 @@ fn the_bench_measures_with_saved_pages() {
     assert_eq!(figures["pages"], 5);
     assert!(figures["findable_seconds_p95"].is_number(), "{figures}");
 }
+
+/// It once went on with the default, whatever the crawl was started with.
+#[test]
+fn a_resumed_crawl_keeps_its_least_free_space() {
+    let (web, place) = (Web::new(small_web(30)), Place::new());
+    let arguments = web.crawl(&["--retries", "0"]);
+    let arguments: Vec<&str> =
+        arguments.iter().map(|it| if it == "0B" { "1000TB" } else { it }).collect();
+    let seen = place.run(&arguments);
+    assert!(seen.stderr.contains("min_free_disk is 1000TB"), "{seen:?}");
+    let seen = place.run(&["resume", "last"]);
+    assert!(seen.stderr.contains("min_free_disk is 1000TB"), "{seen:?}");
+    let seen = place.run(&["resume", "last", "--min-free-disk", "0B"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_eq!(place.shown("last")["state"], "completed");
+}
