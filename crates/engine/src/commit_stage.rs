@@ -14,7 +14,9 @@ use telusur_frontier::Region;
 use telusur_model::{
     Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, Timestamp, Visit,
 };
-use telusur_store::{Committed, Ending, Found, NewlyQueued, QueueAsk, Step, Store, StoreError};
+use telusur_store::{
+    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError,
+};
 use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
@@ -50,6 +52,8 @@ pub(crate) enum CommitWork {
     Found(Box<Found>),
     /// URLs that failed are asked again.
     Again(Vec<Visit>),
+    /// The queued URLs of a host are given up.
+    GiveUp(Box<GiveUp>),
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
@@ -68,6 +72,7 @@ impl CommitWork {
             Self::Errand { visit, .. } => Some(visit.crawl),
             Self::Found(found) => Some(found.crawl),
             Self::Again(visits) => visits.first().map(|visit| visit.crawl),
+            Self::GiveUp(give_up) => Some(give_up.crawl),
             Self::Account { active_ms: (crawl, _), .. }
             | Self::Robots { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
@@ -238,6 +243,12 @@ impl Writer {
             }
             CommitWork::Found(found) => group.step.found.push(*found),
             CommitWork::Again(visits) => group.step.again.extend(visits),
+            CommitWork::GiveUp(give_up) => {
+                // In a step of its own: what the group settles is still in the queue.
+                self.commit(group)?;
+                group.step.give_up.push(*give_up);
+                self.commit(group)?;
+            }
             CommitWork::Account { active_ms, host_delays } => {
                 group.step.active_ms.push(active_ms);
                 group.step.host_delays.extend(host_delays);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_fetch::{FetchProfile, robots, sitemap};
-use telusur_model::{Crawl, PageUrl, Purpose, Scope, UrlKeyer};
+use telusur_model::{Crawl, LinkRules, PageUrl, Purpose, Scope, UrlKeyer};
 
 use crate::error::RequestError;
 use crate::id_visits::WalkContext;
+use crate::learned::Learned;
 use crate::soft_404::SoftNotFound;
 
 /// Longest that a probe may take: pages wait behind it. A server that is silent for longer would
@@ -30,6 +31,8 @@ pub(crate) struct CrawlContext {
     pub(crate) product_token: String,
     /// How the missing pages of hosts look that do not say that they are missing.
     pub(crate) soft_404: Arc<SoftNotFound>,
+    /// What was learned about links; the scope goes by it, too.
+    pub(crate) learned: Arc<Learned>,
     /// The topic words in lower case.
     pub(crate) topic: Vec<String>,
     /// The walks of a linear crawl.
@@ -43,8 +46,10 @@ impl CrawlContext {
         let origins = crawl.home().iter().map(PageUrl::origin).collect();
         let profile = FetchProfile::new(&crawl.fetch, crawl.limits.body_bytes_max, origins)
             .map_err(|error| refuse(error.to_string()))?;
+        let learned = Arc::<Learned>::default();
         Ok(Self {
-            scope: Arc::new(scope),
+            scope: Arc::new(scope.with_learned(Arc::clone(&learned) as Arc<dyn LinkRules>)),
+            learned,
             keyer: UrlKeyer { seed: key_seed, drop_tracking: !crawl.keep_tracking },
             probe_profile: Arc::new(profile.with_timeout_max(PROBE_TIME_MAX)),
             // One byte more than is read tells that there is more.
@@ -59,14 +64,24 @@ impl CrawlContext {
         })
     }
 
-    /// The same, with what was learned on the way: cookies, and how missing pages look.
+    /// The same, with what was learned on the way: cookies, rules of robots.txt, and how missing pages
+    /// look.
     pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
+        let mut walks = self.walks;
+        for (walk, before) in walks.iter_mut().zip(&earlier.walks) {
+            walk.looks = Arc::clone(&before.looks);
+        }
+        let learned = Arc::clone(&earlier.learned);
+        let scope = Scope::clone(&self.scope).with_learned(Arc::clone(&learned) as _);
         Self {
+            scope: Arc::new(scope),
+            learned,
             profile: Arc::clone(&earlier.profile),
             probe_profile: Arc::clone(&earlier.probe_profile),
             robots_profile: Arc::clone(&earlier.robots_profile),
             sitemap_profile: Arc::clone(&earlier.sitemap_profile),
             soft_404: Arc::clone(&earlier.soft_404),
+            walks,
             ..self
         }
     }

@@ -35,6 +35,7 @@ use crate::index_stage::IndexStage;
 use crate::parse_costs::unparsable;
 use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
+use crate::patience::Patience;
 use crate::progress::{RateMeter, WalksShown, picture};
 
 /// Visits handed out and not yet durable, beyond the workers: room for parsing and group commits.
@@ -74,6 +75,11 @@ pub(crate) enum Event {
     },
     Written(Written),
     Command(Command),
+    /// Ids of a walk look alike: how does its template answer for one that cannot exist?
+    ProbeWalk {
+        crawl: CrawlNo,
+        walk: usize,
+    },
     StageDied(&'static str),
     Broken(EngineError),
 }
@@ -89,7 +95,8 @@ impl Event {
                 | Command::Resume { crawl, .. }
                 | Command::Change { crawl, .. }
                 | Command::Again { crawl, .. },
-            ) => Some(*crawl),
+            )
+            | Self::ProbeWalk { crawl, .. } => Some(*crawl),
             Self::Written(
                 Written::Robots { crawl, .. }
                 | Written::Refill { crawl, .. }
@@ -193,7 +200,7 @@ pub(crate) struct Running {
     state: CrawlState,
     /// Since when, by this process's clock.
     state_since: Moment,
-    stats: CrawlStats,
+    pub(crate) stats: CrawlStats,
     meter: RateMeter,
     /// Up to here the running time is written down.
     accounted: Moment,
@@ -206,6 +213,8 @@ pub(crate) struct Running {
     ids_refused: u32,
     /// What was last shown of its walks.
     walks: WalksShown,
+    /// How long it waits for nothing but `Retry-After`.
+    pub(crate) patience: Patience,
 }
 
 impl Running {
@@ -328,6 +337,7 @@ impl CrawlTask {
             Event::Parsed { host, cost } => self.parsed(&host, cost),
             Event::Written(written) => self.written(written)?,
             Event::Command(command) => self.command(command),
+            Event::ProbeWalk { crawl, walk } => self.probe_walk(crawl, walk),
             Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
             Event::Broken(error) => return Err(error),
         }
@@ -445,6 +455,8 @@ impl CrawlTask {
                 self.end(crawl, Goal::Finish(why), None);
             } else if self.is_cut_off(crawl, now) {
                 self.end(crawl, Goal::Pause(PauseReason::NoNetwork), None);
+            } else {
+                self.check_patience(crawl, now)?;
             }
             self.finish_ending(crawl, now)?;
         }
@@ -532,7 +544,11 @@ impl CrawlTask {
                 let mut picture =
                     picture(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
                 picture.walks = running.walks.shown.clone();
+                for (shown, walk) in picture.walks.iter_mut().zip(&running.context.walks) {
+                    shown.missing_by_look = walk.looks.missing();
+                }
                 picture.index_lag = index_lag;
+                picture.retry_after_ms = running.patience.shown_ms();
                 shown.insert(*crawl, picture);
             }
             while shown.len() > self.crawls.len() + FINISHED_SHOWN_MAX {
@@ -555,6 +571,14 @@ fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Opti
     {
         let rule = format!("exclude {pattern}");
         return Some(How::Skipped { reason: Reason::Excluded, rule });
+    }
+    // So may be the look-alikes that found out a trap.
+    let is_link = visit.purpose == Purpose::Page && visit.depth > 0;
+    if is_link
+        && let Some((reason @ Reason::TrapSuspected, rule)) =
+            context.scope.learned_refusal(&visit.url)
+    {
+        return Some(How::Skipped { reason, rule });
     }
     let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
     if obeys && visit.purpose != Purpose::Robots { errands.judge(visit) } else { None }

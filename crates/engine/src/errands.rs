@@ -17,6 +17,7 @@ use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::crawl_task::{CrawlTask, Running};
 use crate::error::EngineError;
+use crate::learned::forbidding_rule;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 use crate::sitemap_reading::discovery;
 
@@ -74,9 +75,7 @@ impl Errands {
         standing.looked_up = self.ticks;
         match &standing.rules {
             Known::Rules(rules) => {
-                let verdict = rules.verdict(&visit.url);
-                let rule = verdict.rule.filter(|_| !verdict.allowed)?;
-                let rule = format!("robots.txt line {}: {rule}", rule.line());
+                let rule = forbidding_rule(rules, &visit.url)?;
                 Some(How::Skipped { reason: Reason::RobotsDisallowed, rule })
             }
             Known::Barred { why, detail, due: Some(due) } => {
@@ -121,6 +120,20 @@ impl Errands {
             }
         }
         out
+    }
+
+    /// The rules of an origin, if they are known.
+    fn rules_of(&self, key: &Key) -> Option<Arc<Rules>> {
+        match &self.origins.get(key)?.rules {
+            Known::Rules(rules) => Some(Arc::clone(rules)),
+            Known::Barred { .. } => None,
+        }
+    }
+
+    /// A visit that sees how a site answers for a page that does not exist.
+    pub(crate) fn probe(&mut self, crawl: CrawlNo, url: PageUrl, found_at: Timestamp) -> Visit {
+        let place = self.next_place();
+        errand(crawl, Purpose::Probe, url, place, found_at)
     }
 
     fn next_place(&mut self) -> QueuePlace {
@@ -206,9 +219,8 @@ impl CrawlTask {
         let Some(running) = self.crawls.get(&crawl) else { return };
         // The key is made with a secret seed: nobody has put a page there.
         let name = format!("/{}", running.context.keyer.key(url));
-        let place = self.errands.next_place();
         let probe = url.join(&name).expect("an origin with a short path is a URL");
-        let visit = errand(crawl, Purpose::Probe, probe, place, self.clock.wall());
+        let visit = self.errands.probe(crawl, probe, self.clock.wall());
         self.frontier.errand(visit, None);
     }
 
@@ -255,7 +267,7 @@ impl CrawlTask {
                 self.frontier.errand(again, Some(due));
                 let due_wall = Timestamp(self.clock.wall().0.saturating_add(after_ms));
                 let barred = Known::Barred { why, detail, due: Some(due_wall) };
-                self.errands.remember(key_of(crawl, &origin), barred);
+                self.remember(key_of(crawl, &origin), barred);
                 // URLs that wait are put off, with the reason. Ids are without number: they wait
                 // until the rules are known, or are known to be out of reach.
                 let is_linear = |running: &Running| running.context.crawl.seeds.linear().is_some();
@@ -276,7 +288,7 @@ impl CrawlTask {
                 tracing::info!(origin = %row.origin, %why, detail, "robots.txt cannot be read");
                 self.errands.under_way.remove(&key_of(crawl, &origin));
                 let barred = Known::Barred { why, detail, due: None };
-                self.errands.remember(key_of(crawl, &origin), barred);
+                self.remember(key_of(crawl, &origin), barred);
                 let until = self.clock.now().plus_ms(UNREACHABLE_MS);
                 self.tell_robots(crawl, &origin, RobotsKnown { until, crawl_delay_ms: None });
                 Ok(())
@@ -306,8 +318,10 @@ impl CrawlTask {
             crawl_delay_ms: rules.crawl_delay_ms(),
         };
         let found = sitemaps_of(url, &rules, &context, self.clock.wall());
-        self.errands.remember(key, Known::Rules(rules));
-        for (crawl, host, door) in self.errands.crowd_out() {
+        self.remember(key, Known::Rules(rules));
+        for key in self.errands.crowd_out() {
+            self.show_rules(&key);
+            let (crawl, host, door) = key;
             self.frontier.forget_robots(crawl, &host, door);
         }
         self.tell_robots(crawl, url, known);
@@ -315,6 +329,18 @@ impl CrawlTask {
             Some(found) => self.write(CommitWork::Found(Box::new(found))),
             None => Ok(()),
         }
+    }
+
+    fn remember(&mut self, key: Key, rules: Known) {
+        self.errands.remember(key.clone(), rules);
+        self.show_rules(&key);
+    }
+
+    /// Lets new links be judged by the rules of an origin, as far as they are known.
+    fn show_rules(&self, key: &Key) {
+        let Some(running) = self.crawls.get(&key.0) else { return };
+        let rules = self.errands.rules_of(key);
+        running.context.learned.set_rules(key.1.clone(), key.2, rules);
     }
 
     fn tell_robots(&mut self, crawl: CrawlNo, url: &PageUrl, known: RobotsKnown) {

@@ -16,9 +16,14 @@ impl HoldingBack {
         let code = match why {
             Some(PauseReason::DiskFull) => SPACE,
             Some(PauseReason::NoNetwork) => NETWORK,
-            Some(PauseReason::Asked | PauseReason::Refused | PauseReason::EngineStopped) | None => {
-                0
-            }
+            Some(
+                PauseReason::Asked
+                | PauseReason::Refused
+                | PauseReason::EngineStopped
+                | PauseReason::RetryAfter
+                | PauseReason::Import,
+            )
+            | None => 0,
         };
         self.0.store(code, Ordering::Relaxed);
     }

@@ -1,6 +1,7 @@
 //! Visits to ids of linear crawls, where they differ from others: they have no row in a queue, a
 //! redirect does not end them, and what became of them is kept as a run.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use telusur_frontier::{Linear, Opening};
@@ -12,12 +13,15 @@ use telusur_store::{How, IdEnding, KeptRun, KeptState};
 
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;
+use crate::id_looks::IdLooks;
 use crate::parse_stage::redirect_fault;
 
 /// A walk of a running crawl, with its rules compiled.
 pub(crate) struct WalkContext {
     pub(crate) walk: Walk,
     pub(crate) missing: MissingPages,
+    /// How its ids look, so that those that only pretend to exist are told from those that do.
+    pub(crate) looks: Arc<IdLooks>,
 }
 
 impl WalkContext {
@@ -31,7 +35,7 @@ impl WalkContext {
                 Some(known) => known.missing.clone(),
                 None => MissingPages::new(&walk.rules().missing)?,
             };
-            walks.push(Self { walk: walk.clone(), missing });
+            walks.push(Self { walk: walk.clone(), missing, looks: Arc::default() });
         }
         Ok(walks)
     }
@@ -75,7 +79,8 @@ impl CrawlContext {
         let (walk, id) = visit.place.id()?;
         let rules = &self.walks.get(usize::try_from(walk).ok()?)?.walk;
         let state = IdState::after(answer, visit.attempt, rules.rules().attempts);
-        let why = why.filter(|_| matches!(answer, Answer::Failed(_)));
+        let by_look = why == Some(Reason::SoftNotFound);
+        let why = why.filter(|_| by_look || matches!(answer, Answer::Failed(_)));
         let kept = KeptState { state, why };
         Some(IdEnding { walk, position: rules.position_of(id)?, kept })
     }

@@ -7,6 +7,7 @@ use telusur_model::{
 };
 use telusur_store::{KeptRun, KeptState, Step, Store, StoreError};
 
+use crate::id_looks::missing_by_look;
 use crate::id_visits::plain_run;
 
 pub use telusur_frontier::ResumeNote;
@@ -63,6 +64,7 @@ pub(crate) fn walk_coverage(state: &WalkState, now: Moment) -> WalkCoverage {
         start: rules.start,
         strip: state.strip(STRIP_CELLS),
         retry_in_ms: retry_at.map(|retry_at| retry_at.ms_since(now)),
+        missing_by_look: 0,
         coverage,
     }
 }
@@ -89,7 +91,8 @@ impl StoredWalk {
 
     /// What is shown of it.
     pub(crate) fn coverage(&self) -> WalkCoverage {
-        walk_coverage(&self.state, Moment(0))
+        let missing_by_look = missing_by_look(&self.runs);
+        WalkCoverage { missing_by_look, ..walk_coverage(&self.state, Moment(0)) }
     }
 
     /// What is known of one of its pages.
@@ -101,15 +104,12 @@ impl StoredWalk {
         (run.last >= position).then_some(run.state)
     }
 
-    /// The runs of all ids that are reported, the lowest first; holes with the reason, where it
-    /// differs as runs of their own.
+    /// The runs of all ids that are reported, the lowest first; holes and missing ones with the
+    /// reason, where it differs as runs of their own.
     pub(crate) fn id_runs(&self) -> impl Iterator<Item = (IdRun, Option<Reason>)> {
-        self.state.runs().flat_map(|run| {
-            if matches!(run.state, IdState::Hole | IdState::Waiting { .. }) {
-                self.by_reason(run)
-            } else {
-                vec![(run, None)]
-            }
+        self.state.runs().flat_map(|run| match run.state {
+            IdState::Hole | IdState::Waiting { .. } | IdState::Missing => self.by_reason(run),
+            IdState::Content => vec![(run, None)],
         })
     }
 

@@ -26,7 +26,7 @@ use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
 use crate::faults::Faults;
-use crate::id_visits::is_of_walk;
+use crate::id_visits::{WalkContext, is_of_walk};
 use crate::page_source::may_be_found;
 use crate::parse_queue::ParseQueue;
 use crate::robots_reading::{ErrandEnd, robots_end};
@@ -34,6 +34,7 @@ use crate::shelf::Shelf;
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
+use crate::trap_watch::Seen;
 
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
@@ -219,7 +220,14 @@ impl Reader {
         let requested_at =
             fetched.requested_at.map(|moment| Timestamp(at.0.saturating_sub(now.ms_since(moment))));
         if visit.purpose.is_errand() {
-            let end = if visit.purpose == Purpose::Probe {
+            let end = if visit.purpose == Purpose::Probe && visit.via == Via::Linear {
+                let parsed = match &ahead {
+                    Some(Reading::Read(read)) => Some(&read.parsed),
+                    Some(Reading::Failed { .. }) | None => None,
+                };
+                context.walk_probed(visit.place.order, &fetched, parsed);
+                ErrandEnd::Probe(None)
+            } else if visit.purpose == Purpose::Probe {
                 ErrandEnd::Probe(self.not_found_look(&fetched, ahead, cpu)?)
             } else {
                 let token = &context.product_token;
@@ -257,7 +265,7 @@ impl Reader {
         ahead: Option<Reading<PageRead>>,
     ) -> Result<(How, Option<IdEnding>, Found), PoolError> {
         let mut found = Found::default();
-        let (why, status) = trouble(&fetched.outcome);
+        let (mut why, status) = trouble(&fetched.outcome);
         let is_excused = matches!(disposition, Disposition::Retry { counted: false, .. });
         let (answer, how) = match fetched.outcome {
             // Not its own failure: it is asked again, and no attempt is used up.
@@ -282,8 +290,13 @@ impl Reader {
                     _ => String::from_utf8_lossy(&body),
                 };
                 let outcome = FetchOutcome::Page(page);
-                let answer = asked.judge(&outcome, &text);
+                let mut answer = asked.judge(&outcome, &text);
                 let FetchOutcome::Page(page) = outcome else { unreachable!("made above") };
+                if answer == Answer::Missing {
+                    asked.said_missing();
+                } else if answer == Answer::Content && self.only_pretends(asked, &page, &reading) {
+                    (answer, why) = (Answer::Missing, Some(Reason::SoftNotFound));
+                }
                 let how = match answer {
                     Answer::Content => How::Page(Box::new(self.page(
                         asked,
@@ -304,6 +317,29 @@ impl Reader {
         Ok((how, asked.context.id_ending(asked.visit, answer, why), found))
     }
 
+    /// Whether an id that answered looks like one that does not exist. Asks for a probe of its
+    /// template when it is time to find out.
+    fn only_pretends(
+        &self,
+        asked: &Asked<'_>,
+        page: &RawPage,
+        reading: &Reading<PageRead>,
+    ) -> bool {
+        let walk = asked.visit.place.id().and_then(|(walk, _)| usize::try_from(walk).ok());
+        let (Some(walk), Reading::Read(read)) = (walk, reading) else { return false };
+        let Some(looks) = asked.context.walks.get(walk).map(|walk| &walk.looks) else {
+            return false;
+        };
+        let digest = Digest(*blake3::hash(&page.body).as_bytes());
+        let verdict = looks.judge(&asked.visit.url, &read.parsed, digest);
+        if verdict.wants_probe {
+            let crawl = asked.visit.crawl;
+            // If nobody listens, the engine has ended already.
+            let _ = self.events.blocking_send(Event::ProbeWalk { crawl, walk });
+        }
+        verdict.is_missing
+    }
+
     fn settle(
         &self,
         asked: &Asked<'_>,
@@ -319,6 +355,9 @@ impl Reader {
             }
             FetchOutcome::Page(page) => {
                 let reading = self.reading(&page, ahead, asked.cpu)?;
+                if let Some(rule) = trap_rule(asked, &page, &reading) {
+                    return Ok(How::Skipped { reason: Reason::TrapSuspected, rule });
+                }
                 How::Page(Box::new(self.page(asked, page, reading, fetched.took_ms, found)))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
@@ -446,6 +485,27 @@ fn needs_text(work: &ParseWork) -> bool {
         || visit.purpose == Purpose::Probe
         || visit.place.id().is_some()
         || context.soft_404.is_known(&visit.url)
+        || context.learned.traps.wants_text()
+}
+
+/// Takes note of how a page looks that links led to. Gives a rule if it is one more look-alike in a
+/// trap: some dozens of them are stored, and no more.
+fn trap_rule(asked: &Asked<'_>, page: &RawPage, reading: &Reading<PageRead>) -> Option<String> {
+    let Asked { visit, context, .. } = asked;
+    let Reading::Read(read) = reading else { return None };
+    let is_named = visit.depth == 0 || context.scope.is_included(&visit.url);
+    if is_named || !(200..300).contains(&page.status) {
+        return None;
+    }
+    let found = read.findings.as_ref().map(|findings| findings.text.as_str());
+    let text = found.filter(|text| !text.is_empty()).unwrap_or(&read.parsed.visible_text);
+    context.learned.traps.note(Seen {
+        url: &visit.url,
+        referrer: visit.referrer.as_deref(),
+        title: read.parsed.title.as_deref().unwrap_or_default(),
+        text,
+        is_soft_404: context.soft_404.is_one(page, &read.parsed),
+    })
 }
 
 /// A visit and its surroundings.
@@ -459,10 +519,22 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    /// The walk of the id that was asked for.
+    fn walk(&self) -> Option<&WalkContext> {
+        let (walk, _) = self.visit.place.id()?;
+        self.context.walks.get(usize::try_from(walk).ok()?)
+    }
+
+    /// The id said that it does not exist.
+    fn said_missing(&self) {
+        if let Some(walk) = self.walk() {
+            walk.looks.said_missing();
+        }
+    }
+
     /// What an outcome says about the id that was asked for.
     fn judge(&self, outcome: &FetchOutcome, text: &str) -> Answer {
-        let walk = self.visit.place.id().and_then(|(walk, _)| usize::try_from(walk).ok());
-        let walk = walk.and_then(|walk| self.context.walks.get(walk));
+        let walk = self.walk();
         // A redirect that is followed does not come here.
         let answer = walk.and_then(|walk| walk.missing.judge(outcome, text));
         answer.unwrap_or(Answer::Failed(Retry::Never))

@@ -84,6 +84,7 @@ pub(crate) fn picture(
     let pages_per_second = meter.per_second();
     Progress {
         suspects_network: frontier.cut_off_since(crawl).is_some(),
+        retry_after_ms: None,
         crawl,
         state,
         in_flight: frontier.in_flight(crawl),

@@ -67,7 +67,7 @@ fn hash_title(parsed: &ParsedPage) -> u64 {
 }
 
 /// Charikar's hash: texts that share most of their shingles differ in few bits.
-fn simhash(text: &str) -> u64 {
+pub(crate) fn simhash(text: &str) -> u64 {
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut sums = [0_i32; 64];
     for shingle in words.windows(SHINGLE_WORDS.min(words.len()).max(1)) {

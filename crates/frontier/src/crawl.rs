@@ -183,6 +183,10 @@ impl HostQueue {
         self.errands.push(errand);
     }
 
+    pub(crate) fn drop_errands(&mut self) {
+        self.errands.clear();
+    }
+
     pub(crate) fn hand_out(&mut self, now: Moment) -> Option<Visit> {
         let place = self.first(now)?.visit.place;
         let visit = match self.errands.iter().position(|errand| errand.visit.place == place) {

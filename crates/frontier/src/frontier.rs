@@ -193,6 +193,21 @@ impl Frontier {
         }
     }
 
+    /// Sets how many ids of a linear crawl may be asked of one host.
+    pub fn limit_ids(&mut self, crawl: CrawlNo, per_host_max: Option<u64>) {
+        let Some(state) = self.crawls.get_mut(&crawl) else { return };
+        let Some(ids) = &mut state.ids else { return };
+        ids.limit(per_host_max);
+        let hosts: Vec<HostId> = state.queues.keys().copied().collect();
+        self.refresh_hosts(&hosts);
+    }
+
+    /// Whether a budget keeps ids of a linear crawl from being asked.
+    pub fn has_ids_left_out(&self, crawl: CrawlNo) -> bool {
+        let ids = self.crawls.get(&crawl).and_then(|crawl| crawl.ids.as_ref());
+        ids.is_some_and(Ids::has_left_out)
+    }
+
     // ---- queues ----
 
     /// A visit is in the store's queue now. `due`: when, for the lane `Later`.

@@ -26,6 +26,9 @@ pub(crate) struct Ids {
     pub(crate) ready: BTreeSet<HostId>,
     /// Visits to ids less visits to links, as far as that counts.
     lead: i8,
+    /// Ids that may be asked of one host, and how many were.
+    per_host_max: Option<u64>,
+    asked: BTreeMap<HostId, u64>,
 }
 
 /// Where a walk asks.
@@ -56,11 +59,44 @@ impl Ids {
             walks_of.entry(host).or_default().push(walk);
             gateways.push(Gateway { host, door: Door::of(&url), url });
         }
-        Self { linear, gateways, walks_of, ready: BTreeSet::new(), lead: 0 }
+        Self {
+            linear,
+            gateways,
+            walks_of,
+            ready: BTreeSet::new(),
+            lead: 0,
+            per_host_max: None,
+            asked: BTreeMap::new(),
+        }
     }
 
     pub(crate) fn linear(&self) -> &Linear {
         &self.linear
+    }
+
+    // ---- budgets ----
+
+    /// Sets how many ids may be asked of one host, those of earlier runs included.
+    pub(crate) fn limit(&mut self, per_host_max: Option<u64>) {
+        self.per_host_max = per_host_max;
+        self.asked.clear();
+        for (gateway, state) in self.gateways.iter().zip(self.linear.walks()) {
+            let counts = state.coverage().counts;
+            let asked = counts.content + counts.missing + counts.holes + counts.waiting;
+            *self.asked.entry(gateway.host).or_default() += asked;
+        }
+    }
+
+    /// Whether a host has used up its budget.
+    fn is_spent(&self, host: HostId) -> bool {
+        let asked = self.asked.get(&host).copied().unwrap_or(0);
+        self.per_host_max.is_some_and(|max| asked >= max)
+    }
+
+    /// Whether a budget keeps ids from being asked.
+    pub(crate) fn has_left_out(&self) -> bool {
+        let unfinished = |host| self.walks(host).any(|walk| !self.state(walk).is_finished());
+        self.walks_of.keys().any(|&host| self.is_spent(host) && unfinished(host))
     }
 
     // ---- what a host has to ask ----
@@ -73,6 +109,9 @@ impl Ids {
         robots: Option<&RobotsWatch>,
         now: Moment,
     ) -> Option<&PageUrl> {
+        if self.is_spent(host) {
+            return None;
+        }
         let walks = self.walks(host).filter(|&walk| self.state(walk).can_ask(now));
         // Rules that nobody has asked for are asked for first: walks of other origins go on while
         // they are being read.
@@ -88,12 +127,13 @@ impl Ids {
 
     /// When time alone brings an id of a host.
     pub(crate) fn next_due(&self, host: HostId) -> Option<Moment> {
-        self.walks(host).filter_map(|walk| self.state(walk).retry_at()).min()
+        let retries = self.walks(host).filter_map(|walk| self.state(walk).retry_at());
+        retries.min().filter(|_| !self.is_spent(host))
     }
 
     /// Whether any walk of a host is not finished.
     pub(crate) fn is_busy(&self, host: HostId) -> bool {
-        self.walks(host).any(|walk| !self.state(walk).is_finished())
+        !self.is_spent(host) && self.walks(host).any(|walk| !self.state(walk).is_finished())
     }
 
     fn walks(&self, host: HostId) -> impl Iterator<Item = usize> {
@@ -124,11 +164,14 @@ impl Ids {
         may_pass: impl Fn(HostId, Door) -> bool,
     ) -> Option<Ask> {
         let (gateways, ready) = (&self.gateways, &self.ready);
+        let (asked, max) = (&self.asked, self.per_host_max.unwrap_or(u64::MAX));
         let next = self.linear.next(now, |walk| {
             let Gateway { host, door, .. } = gateways[walk];
-            ready.contains(&host) && may_pass(host, door)
+            let has_unit = asked.get(&host).is_none_or(|asked| *asked < max);
+            has_unit && ready.contains(&host) && may_pass(host, door)
         });
         let LinearNext::Ask { walk, id, attempt } = next else { return None };
+        *self.asked.entry(self.gateways[walk].host).or_default() += u64::from(attempt == 1);
         self.lead = (self.lead + 1).min(LEAD_MAX);
         Some(Ask { host: self.gateways[walk].host, walk, id, attempt })
     }

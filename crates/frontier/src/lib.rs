@@ -13,6 +13,7 @@
 
 mod decision;
 mod frontier;
+mod retry_after;
 mod schedule;
 mod standing;
 
@@ -42,3 +43,4 @@ pub use crate::decision::{
 pub use crate::frontier::Frontier;
 pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};
 pub use crate::parse_cost::{COSTLY_PARSE_MS, PageCost, Parked, ParseCharge};
+pub use crate::retry_after::RetryAfterWait;

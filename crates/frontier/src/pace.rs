@@ -30,6 +30,8 @@ pub(crate) struct Pace {
     slowed_at: Option<Moment>,
     /// It must not be asked before.
     quiet_until: Moment,
+    /// Until when it asked us to wait.
+    retry_after: Moment,
     /// Answers 429 and 503 since the last good one.
     throttled_run: u32,
     /// Failures of the network since the last answer.
@@ -101,6 +103,11 @@ impl Pace {
         self.quiet_until = self.quiet_until.max(moment);
     }
 
+    /// Until when the host asked us to wait, if that moment is still to come.
+    pub(crate) fn retry_after(&self, now: Moment) -> Option<Moment> {
+        (self.retry_after > now).then_some(self.retry_after)
+    }
+
     pub(crate) fn is_resting(&self, now: Moment) -> bool {
         now < self.resting_until
     }
@@ -168,7 +175,8 @@ impl Pace {
                 self.throttled_run = self.throttled_run.saturating_add(1);
                 if politeness.adaptive {
                     self.slow_down(base_ms, politeness.crawl_delay_max_ms, asked_at, now);
-                    self.keep_quiet_until(now.plus_ms(retry_after_ms.unwrap_or(0)));
+                    self.retry_after = now.plus_ms(retry_after_ms.unwrap_or(0));
+                    self.keep_quiet_until(self.retry_after);
                 }
             }
             Answer::Unreachable => self.failed(now),

@@ -95,6 +95,13 @@ impl Crawl {
         named.chain(templates).collect()
     }
 
+    /// Whether its documents come from a file: there is nothing that it could fetch.
+    pub fn is_import(&self) -> bool {
+        self.seeds.urls().is_empty()
+            && self.seeds.linear().is_none()
+            && self.sitemaps.urls.is_empty()
+    }
+
     /// Whether the links of its pages are followed.
     pub fn follows_links(&self) -> bool {
         self.seeds.linear().is_none_or(|linear| linear.follow)
@@ -261,6 +268,20 @@ pub struct Limits {
     pub body_bytes_max: u64,
     /// Failed URLs after which the crawl is ended.
     pub errors_max: Option<u64>,
+    /// Longest that a crawl waits for nothing but `Retry-After`, in milliseconds.
+    #[serde(default = "patience_ms_default")]
+    pub patience_ms: u64,
+    /// Ids asked for on one host of a linear crawl.
+    #[serde(default)]
+    pub ids_per_host_max: Option<u64>,
+    /// Space on the disk below which it pauses, if the user named it for this crawl.
+    #[serde(default)]
+    pub free_bytes_min: Option<u64>,
+}
+
+/// Ten minutes: a server that restarts is back by then, and one that names hours is left alone.
+fn patience_ms_default() -> u64 {
+    600_000
 }
 
 impl Default for Limits {
@@ -274,6 +295,9 @@ impl Default for Limits {
             urls_per_site_max: 50_000,
             body_bytes_max: 1 << 20,
             errors_max: None,
+            patience_ms: patience_ms_default(),
+            ids_per_host_max: None,
+            free_bytes_min: None,
         }
     }
 }
@@ -338,6 +362,10 @@ pub enum PauseReason {
     Refused,
     /// It stopped the engine twice in a row, so it is not started a third time.
     EngineStopped,
+    /// Every host that is left asked us to wait for longer than the crawl has patience.
+    RetryAfter,
+    /// It is an import that did not come to its end: it can be imported again, not resumed.
+    Import,
 }
 
 impl PauseReason {
@@ -345,7 +373,9 @@ impl PauseReason {
     pub fn passes(self) -> bool {
         match self {
             Self::DiskFull | Self::NoNetwork => true,
-            Self::Asked | Self::Refused | Self::EngineStopped => false,
+            Self::Asked | Self::Refused | Self::EngineStopped | Self::RetryAfter | Self::Import => {
+                false
+            }
         }
     }
 }
@@ -392,6 +422,8 @@ pub enum FinishReason {
     Stopped,
     /// No start URL could be fetched.
     NoStart,
+    /// Nothing is left but links that a budget left out.
+    Budget,
 }
 
 impl FinishReason {
@@ -405,6 +437,7 @@ impl FinishReason {
             Self::MaxErrors => "error limit reached",
             Self::Stopped => "stopped",
             Self::NoStart => "no start URL could be fetched",
+            Self::Budget => "budget reached, links were left out",
         }
     }
 }

@@ -8,11 +8,14 @@
 mod content;
 mod content_kind;
 mod crawl;
+mod excluded_start;
 mod fetch_rules;
 mod fetched;
 mod findings;
 mod host;
+mod left_out;
 mod linear;
+mod link_rules;
 mod origin;
 mod parsed;
 mod pattern;
@@ -35,6 +38,7 @@ pub use crate::crawl::{
     Crawl, CrawlId, CrawlNo, CrawlState, EngineFault, Fairness, FinishReason, Keep, Limits,
     LinearSeeds, PauseReason, Politeness, RobotsRules, Seeds, SitemapRules,
 };
+pub use crate::excluded_start::ExcludedStart;
 pub use crate::fetch_rules::{
     BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
 };
@@ -43,12 +47,14 @@ pub use crate::fetched::{
 };
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
+pub use crate::left_out::LeftOut;
 pub use crate::linear::{
     Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,
     IdState, LegCoverage, LegPlan, LegState, MissingError, MissingPages, MissingRules, Rates,
     Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault, Walk, WalkCoverage,
     WalkError, WalkRules, overlay,
 };
+pub use crate::link_rules::LinkRules;
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
 pub use crate::progress::{HostRow, ParkedHost, Progress, RequestHistory, SiteShare, jain_index};

@@ -30,6 +30,9 @@ pub struct Progress {
     /// Nothing answers any more, on any host: the fault may be on this side.
     #[serde(default)]
     pub suspects_network: bool,
+    /// Every host that is left asked us to wait with Retry-After: nothing can be asked for this long.
+    #[serde(default)]
+    pub retry_after_ms: Option<u64>,
     /// Pages of all crawls of the process that are stored and cannot be found yet.
     #[serde(default)]
     pub index_lag: u64,

@@ -110,6 +110,10 @@ reasons! {
     SiteBudget = "site_budget",
     /// the server answered with an error status
     HttpError = "http_error",
+    /// the host asked us to wait for longer than the crawl has patience
+    RetryAfter = "retry_after",
+    /// answered like a page that does not exist
+    SoftNotFound = "soft_404",
     /// the page asked not to follow this link
     Nofollow = "nofollow",
     /// the local machine could not open a connection

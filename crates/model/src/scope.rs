@@ -1,11 +1,12 @@
 //! [`Scope`]: which links a crawl follows. Every refusal names its rule.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{self, PatternSet};
-use crate::{Crawl, Limits, PageUrl, Reason};
+use crate::{Crawl, Limits, LinkRules, PageUrl, Reason};
 
 /// Compiled size of all patterns of a scope together. With those of a linear crawl's missing pages
 /// ([`crate::MissingPages`]) it is 10 MiB for a crawl; matching is linear.
@@ -141,6 +142,7 @@ pub struct Scope {
     extra_hops: u8,
     depth_max: u16,
     query_params: QueryParams,
+    learned: Option<Arc<dyn LinkRules>>,
 }
 
 impl Scope {
@@ -161,7 +163,21 @@ impl Scope {
             extra_hops: rules.extra_hops,
             depth_max: limits.depth_max.unwrap_or(HOPS_MAX),
             query_params: rules.query_params.clone(),
+            learned: None,
         })
+    }
+
+    /// The same scope, with what the crawl learns while it runs.
+    pub fn with_learned(self, learned: Arc<dyn LinkRules>) -> Self {
+        Self { learned: Some(learned), ..self }
+    }
+
+    /// Why a link that the rules admit is not followed after all, by what was learned on the way.
+    pub fn learned_refusal(&self, link: &PageUrl) -> Option<(Reason, String)> {
+        let (reason, rule) = self.learned.as_ref()?.refusal(link)?;
+        // An explicit include is the user's word that there is no trap.
+        let is_overruled = reason == Reason::TrapSuspected && self.is_included(link);
+        (!is_overruled).then_some((reason, rule))
     }
 
     /// Adds an exclusion to a scope that is in use.

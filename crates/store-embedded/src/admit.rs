@@ -8,15 +8,15 @@ use telusur_model::{
 use telusur_store::{Found, StoreError, UrlState};
 
 use crate::EmbeddedStore;
+use crate::budget::{self, Full};
 use crate::commit::StepWriter;
 use crate::engine_error;
 use crate::rows::{self, decode};
 
 /// Sitemaps of one host. With 50,000 entries each they name fifty million pages.
 const SITEMAPS_PER_HOST_MAX: u32 = 1000;
-/// Shapes of addresses that are counted for one host.
-const SHAPES_PER_HOST_MAX: usize = 1000;
-/// URLs of one host that are kept with the reason that a budget is used up. Of those beyond only
+/// URLs of one host that are kept with the reason that a budget is used up, or that robots.txt
+/// forbids them. Of those beyond only
 /// the number is kept: a site that makes up addresses would fill the disk with refusals.
 const REFUSED_PER_HOST_MAX: u64 = 100_000;
 
@@ -32,7 +32,7 @@ impl StepWriter<'_> {
 
     /// Judges a new link: to the queue, or kept with the reason why not.
     fn admit(&mut self, discovery: Discovery, trail: &Trail, scope: &Scope) {
-        let verdict = self.verdict(&discovery, trail, scope);
+        let refusal = self.refusal(&discovery, trail, scope);
         let Discovery { url, key, hot, via, purpose, nofollow: _, lastmod } = discovery;
         let depth = trail.depth_of(via, purpose);
         let lane = if hot { Lane::Hot } else { Lane::Plain };
@@ -51,25 +51,34 @@ impl StepWriter<'_> {
             lastmod,
             attempt: 1,
         };
-        match verdict {
-            Verdict::Admit => self.take_in(visit),
-            Verdict::Reject { reason, rule } => self.refuse(visit, reason, rule),
+        match refusal {
+            None => self.take_in(visit),
+            Some(refusal) => {
+                let is_included = scope.is_included(&visit.url);
+                self.refuse(visit, refusal, is_included);
+            }
         }
     }
 
-    fn verdict(&mut self, discovery: &Discovery, trail: &Trail, scope: &Scope) -> Verdict {
+    fn refusal(&mut self, discovery: &Discovery, trail: &Trail, scope: &Scope) -> Option<Refusal> {
         let Discovery { url, via, purpose, nofollow, .. } = discovery;
         if *nofollow {
             let rule = format!("marked nofollow on {}", trail.url);
-            return Verdict::Reject { reason: Reason::Nofollow, rule };
+            return Some(Refusal::Rule { reason: Reason::Nofollow, rule });
         }
-        if let Purpose::Sitemap { .. } = purpose {
-            return self.sitemap_verdict(trail.crawl, url);
+        let is_sitemap = matches!(purpose, Purpose::Sitemap { .. });
+        let verdict = match is_sitemap {
+            true => self.sitemap_verdict(trail.crawl, url),
+            false => scope.judge(url, trail.depth_of(*via, *purpose), trail.hops_outside),
+        };
+        if let Some(refusal) = Refusal::of(verdict) {
+            return Some(refusal);
         }
-        match scope.judge(url, trail.depth_of(*via, *purpose), trail.hops_outside) {
-            Verdict::Admit => self.budget_verdict(trail.crawl, url, scope),
-            rejected => rejected,
+        // Before the budgets: what will not be asked for uses up none.
+        if let Some((reason, rule)) = scope.learned_refusal(url) {
+            return Some(Refusal::Rule { reason, rule });
         }
+        if is_sitemap { None } else { self.full_budget(trail.crawl, url, scope).map(Refusal::Full) }
     }
 
     /// Sitemaps may lie on other hosts than the pages they name, and exclusions are for pages; only
@@ -85,60 +94,40 @@ impl StepWriter<'_> {
     }
 
     /// A host or a site that has been given its share gets no more: what makes endless sites end.
-    fn budget_verdict(&mut self, crawl: CrawlNo, url: &PageUrl, scope: &Scope) -> Verdict {
-        let reject = |reason, rule| Verdict::Reject { reason, rule };
+    fn full_budget(&mut self, crawl: CrawlNo, url: &PageUrl, scope: &Scope) -> Option<Full> {
         let memory = self.crawl_memory(crawl);
-        let host_max = memory.limits.urls_per_host_max;
-        let site_max = memory.limits.urls_per_site_max;
         let host = url.host();
-        let row = memory.hosts.get(&host);
-        if row.map_or(0, |row| row.admitted) >= host_max {
-            return reject(Reason::HostBudget, format!("{host_max} URLs per host"));
-        }
-        let by_site = memory.admitted_by_site.get(&host.site()).copied().unwrap_or(0);
-        if by_site >= site_max {
-            return reject(Reason::SiteBudget, format!("{site_max} URLs per site"));
-        }
-        let Some(shape) = UrlShape::of(url).filter(|_| !scope.is_included(url)) else {
-            return Verdict::Admit;
-        };
-        let taken = row.and_then(|row| row.templates.get(&shape.hash)).copied().unwrap_or(0);
-        if taken >= shape.budget {
-            let rule = format!("more than {} addresses like {}", shape.budget, shape.text);
-            return reject(Reason::TrapSuspected, rule);
-        }
-        Verdict::Admit
+        let site = memory.admitted_by_site.get(&host.site()).copied().unwrap_or(0);
+        let shape = UrlShape::of(url).filter(|_| !scope.is_included(url));
+        budget::full(&memory.limits, memory.hosts.get(&host), site, shape.as_ref())
     }
 
     /// A new URL joins the queue of its host.
     pub(crate) fn take_in(&mut self, visit: Visit) {
-        let host = visit.url.host();
-        let memory = self.crawl_memory(visit.crawl);
-        memory.stats.queued += 1;
-        let is_sitemap = matches!(visit.purpose, Purpose::Sitemap { .. });
-        if !is_sitemap {
-            *memory.admitted_by_site.entry(host.site()).or_default() += 1;
+        let (crawl, host) = (visit.crawl, visit.url.host());
+        self.crawl_memory(crawl).stats.queued += 1;
+        if matches!(visit.purpose, Purpose::Sitemap { .. }) {
+            self.update_host(crawl, &host, |row| {
+                row.queued += 1;
+                row.sitemaps += 1;
+            });
+        } else {
+            let (site, shape) = (host.site(), UrlShape::of(&visit.url));
+            let memory = self.crawl_memory(crawl);
+            let mut units = memory.admitted_by_site.get(&site).copied().unwrap_or(0);
+            self.update_host(crawl, &host, |row| {
+                row.queued += 1;
+                budget::charge(row, &mut units, shape.as_ref());
+            });
+            self.crawl_memory(crawl).admitted_by_site.insert(site, units);
         }
-        let shape = if is_sitemap { None } else { UrlShape::of(&visit.url) };
-        self.update_host(visit.crawl, &host, |row| {
-            row.queued += 1;
-            row.admitted += u64::from(!is_sitemap);
-            row.sitemaps += u32::from(is_sitemap);
-            if let Some(shape) = shape
-                && (row.templates.len() < SHAPES_PER_HOST_MAX
-                    || row.templates.contains_key(&shape.hash))
-            {
-                *row.templates.entry(shape.hash).or_default() += 1;
-            }
-        });
         self.enqueue(visit, None, None);
     }
 
     /// A new URL is not taken in.
-    fn refuse(&mut self, visit: Visit, reason: Reason, rule: String) {
-        let is_by_budget =
-            matches!(reason, Reason::HostBudget | Reason::SiteBudget | Reason::TrapSuspected);
-        if is_by_budget {
+    fn refuse(&mut self, visit: Visit, refusal: Refusal, is_included: bool) {
+        let reason = refusal.reason();
+        if refusal.is_bounded() {
             let host = visit.url.host();
             let mut refused = 0;
             self.update_host(visit.crawl, &host, |row| {
@@ -156,7 +145,49 @@ impl StepWriter<'_> {
             self.forget_recent(visit.crawl, visit.key);
         }
         self.count_skip(visit.crawl, reason);
+        let rule = match refusal {
+            Refusal::Rule { rule, .. } => rule,
+            Refusal::Full(full) => {
+                self.hold(&visit, &full, is_included);
+                full.rule().to_owned()
+            }
+        };
         self.settle(visit, UrlState::Skipped { reason, rule });
+    }
+}
+
+/// Why a new link is not taken in.
+enum Refusal {
+    /// A rule says so, and will say so tomorrow.
+    Rule { reason: Reason, rule: String },
+    /// A budget is used up: the link waits for a unit.
+    Full(Full),
+}
+
+impl Refusal {
+    fn of(verdict: Verdict) -> Option<Self> {
+        match verdict {
+            Verdict::Admit => None,
+            Verdict::Reject { reason, rule } => Some(Self::Rule { reason, rule }),
+        }
+    }
+
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Rule { reason, .. } => *reason,
+            Self::Full(full) => full.reason(),
+        }
+    }
+
+    /// Whether a site can make up any number of such links.
+    fn is_bounded(&self) -> bool {
+        matches!(
+            self.reason(),
+            Reason::HostBudget
+                | Reason::SiteBudget
+                | Reason::TrapSuspected
+                | Reason::RobotsDisallowed
+        )
     }
 }
 

@@ -70,6 +70,8 @@ impl<'a> StepWriter<'a> {
         let of_visits = endings.iter().map(|ending| (ending.visit.crawl, &ending.discoveries));
         let of_files = found.iter().map(|found| (found.crawl, &found.discoveries));
         self.find_new_keys(of_visits.chain(of_files))?;
+        let given = self.give_back(&endings);
+        self.let_in(given)?;
         for (ending, place) in endings.into_iter().zip(places) {
             self.end(ending, place);
         }
@@ -80,6 +82,9 @@ impl<'a> StepWriter<'a> {
         self.import(step.imports)?;
         self.reread(step.reread)?;
         self.ask_again(step.again)?;
+        for give_up in step.give_up {
+            self.give_up(&give_up)?;
+        }
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
@@ -477,11 +482,7 @@ impl<'a> StepWriter<'a> {
         }
         self.memory.recent.add(crawl, discovery.key);
         self.touched_crawls.insert(crawl);
-        let stats = &mut self.crawl_memory(crawl).stats;
-        stats.skipped -= 1;
-        if let Some(count) = stats.skips.get_mut(&Reason::Nofollow) {
-            *count -= 1;
-        }
+        self.uncount_skip(crawl, Reason::Nofollow);
         true
     }
 
@@ -546,6 +547,17 @@ impl<'a> StepWriter<'a> {
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.skipped += 1;
         *stats.skips.entry(reason).or_default() += 1;
+    }
+
+    /// A skipped URL is not skipped any more.
+    pub(crate) fn uncount_skip(&mut self, crawl: CrawlNo, reason: Reason) {
+        let stats = &mut self.crawl_memory(crawl).stats;
+        stats.skipped = stats.skipped.saturating_sub(1);
+        if let Some(count) = stats.skips.get_mut(&reason) {
+            *count = count.saturating_sub(1);
+        }
+        stats.skips.retain(|_, count| *count > 0);
+        self.touched_crawls.insert(crawl);
     }
 
     pub(crate) fn update_host(

@@ -171,6 +171,7 @@ impl EmbeddedStore {
         let keyspaces = &self.keyspaces;
         let of_crawl = [
             &keyspaces.queue,
+            &keyspaces.held,
             &keyspaces.urls,
             &keyspaces.pages,
             &keyspaces.hosts,

@@ -6,10 +6,13 @@
 //! it is. One process owns the directory; nothing here opens a socket.
 
 mod admit;
+mod budget;
 mod commit;
 mod crawls;
 mod directory;
 mod disk;
+mod give_up;
+mod held;
 mod memory;
 mod pages;
 mod private_files;
@@ -90,6 +93,8 @@ pub(crate) struct Keyspaces {
     urls: Keyspace,
     /// Crawl, host, lane and order to a URL that waits.
     queue: Keyspace,
+    /// Crawl, host, budget and order to a link that was left out and waits for a unit.
+    held: Keyspace,
     /// Crawl and sequence to [`telusur_model::PageRecord`].
     pages: Keyspace,
     /// Host and origin to [`telusur_model::OriginRow`], for all crawls.
@@ -177,6 +182,7 @@ impl Keyspaces {
             hosts: open("hosts", SMALL_MEMTABLE_BYTES)?,
             urls: open("urls", MEMTABLE_BYTES)?,
             queue: open("queue", MEMTABLE_BYTES)?,
+            held: open("held", SMALL_MEMTABLE_BYTES)?,
             pages: open("pages", MEMTABLE_BYTES)?,
             origins: open("origins", SMALL_MEMTABLE_BYTES)?,
             runs: open("runs", SMALL_MEMTABLE_BYTES)?,

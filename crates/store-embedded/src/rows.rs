@@ -76,6 +76,29 @@ pub(crate) fn lane_byte(lane: Lane) -> u8 {
     }
 }
 
+/// Where the held links of a host begin that wait for one budget: crawl, host, a zero byte, and a
+/// shape or none.
+pub(crate) fn held_line_key(crawl: CrawlNo, host: &Host, shape: Option<u32>) -> Vec<u8> {
+    let mut bytes = host_key(crawl, host);
+    bytes.push(0);
+    bytes.push(u8::from(shape.is_some()));
+    bytes.extend_from_slice(&shape.unwrap_or(0).to_be_bytes());
+    bytes
+}
+
+/// The same, then order and sequence: breadth first, as the queue is.
+pub(crate) fn held_key(
+    crawl: CrawlNo,
+    host: &Host,
+    shape: Option<u32>,
+    place: QueuePlace,
+) -> Vec<u8> {
+    let mut bytes = held_line_key(crawl, host, shape);
+    bytes.extend_from_slice(&place.order.to_be_bytes());
+    bytes.extend_from_slice(&place.seq.to_be_bytes());
+    bytes
+}
+
 /// Crawl, walk, the first position of a run.
 pub(crate) fn run_key(crawl: CrawlNo, walk: u32, first: u64) -> [u8; 16] {
     let mut bytes = [0; 16];

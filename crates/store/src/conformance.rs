@@ -16,7 +16,8 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Found, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored, UrlState,
+    CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored,
+    UrlState,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -30,7 +31,7 @@ type Promise = (&'static str, fn(&dyn Bench));
 
 /// Every promise, one after the other, each on a bench of its own.
 pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
-    let checks: [Promise; 22] = [
+    let checks: &[Promise] = &[
         ("a crawl is accepted with its seeds", accepts_a_crawl),
         ("numbers count up and are never used twice", numbers_count_up),
         ("a step stores the page and its links together", stores_page_and_links),
@@ -42,6 +43,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("a visit that is in no queue is dropped, and no other", drops_what_is_in_no_queue),
         ("a failed visit waits in the lane Later", retries_later),
         ("budgets end endless hosts", ends_endless_hosts),
+        ("units given back go to links that were left out", lets_in_what_was_left_out),
+        ("the queued URLs of a host can be given up", gives_up_hosts),
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
         ("a sitemap is a URL of its own and brings its entries", reads_sitemaps),
         ("what is known of an origin is kept for all crawls", keeps_origins),
@@ -252,6 +255,58 @@ fn ends_endless_hosts(bench: &dyn Bench) {
     let committed = store.commit(step(&*store, &record, visit, 200, &links)).unwrap();
     assert_eq!(committed.queued.len(), 2);
     assert_eq!(committed.stats[0].1.skips[&Reason::HostBudget], 8);
+    assert_verified(&*store);
+}
+
+fn lets_in_what_was_left_out(bench: &dyn Bench) {
+    let store = bench.open();
+    let mut crawl = crawl(&["http://a.test/"]);
+    crawl.limits.urls_per_host_max = 3;
+    let record = store.create(NewCrawl { crawl, random: 1 }).unwrap();
+    let links: Vec<String> = (0..6).map(|n| format!("http://a.test/{n}")).collect();
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    let root = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, root, 200, &links)).unwrap();
+    drop(store);
+    let store = bench.open();
+    let mut forbidden = {
+        let visit = first(&*store, &record, "a.test");
+        step(&*store, &record, visit, 200, &[])
+    };
+    let rule = "robots.txt line 2".to_owned();
+    forbidden.endings[0].how = How::Skipped { reason: Reason::RobotsDisallowed, rule };
+    forbidden.endings[0].requested_at = None;
+    let committed = store.commit(forbidden).unwrap();
+    let let_in: Vec<&str> = committed.queued.iter().map(|it| it.visit.url.as_str()).collect();
+    assert_eq!(let_in, ["http://a.test/2"], "the first that was left out");
+    let stats = &committed.stats[0].1;
+    assert_eq!((stats.queued, stats.skipped, stats.skips[&Reason::HostBudget]), (2, 4, 3));
+    // One that was asked for has used its unit.
+    let asked = first(&*store, &record, "a.test");
+    let mut asked = step(&*store, &record, asked, 200, &[]);
+    asked.endings[0].requested_at = Some(Timestamp(9));
+    asked.endings[0].how =
+        How::Skipped { reason: Reason::TrapSuspected, rule: "look-alikes".to_owned() };
+    assert!(store.commit(asked).unwrap().queued.is_empty());
+    assert_verified(&*store);
+}
+
+fn gives_up_hosts(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/", "http://b.test/"]);
+    let host = url("http://a.test/").host();
+    let give_up = GiveUp {
+        crawl: record.crawl.no,
+        host,
+        reason: Reason::RetryAfter,
+        detail: "an hour".to_owned(),
+        at: Timestamp(7),
+    };
+    let committed = store.commit(Step { give_up: vec![give_up], ..Step::default() }).unwrap();
+    let stats = &committed.stats[0].1;
+    assert_eq!((committed.gone.len(), stats.queued, stats.failed), (1, 1, 1));
+    let known = store.url(record.crawl.no, &url("http://a.test/")).unwrap().unwrap();
+    assert!(matches!(known.state, UrlState::Failed { reason: Reason::RetryAfter, .. }));
     assert_verified(&*store);
 }
 

@@ -17,7 +17,7 @@ use telusur_model::{
 };
 
 pub use crate::step::{
-    Committed, Ending, Found, Gone, How, IdEnding, NewlyQueued, PageToStore, Step, Stored,
+    Committed, Ending, Found, GiveUp, Gone, How, IdEnding, NewlyQueued, PageToStore, Step, Stored,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify::{Check, VerifyCounts, VerifyReport};

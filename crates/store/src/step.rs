@@ -33,6 +33,23 @@ pub struct Step {
     pub runs: Vec<(CrawlNo, u32, KeptRun)>,
     /// URLs that failed and are asked again; the store gives them their places. Others are passed over.
     pub again: Vec<Visit>,
+    /// Hosts whose queued URLs are given up.
+    pub give_up: Vec<GiveUp>,
+}
+
+/// The queued URLs of a host end without an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GiveUp {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// And this host.
+    pub host: Host,
+    /// Why.
+    pub reason: Reason,
+    /// What exactly.
+    pub detail: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Step {
@@ -48,6 +65,7 @@ impl Step {
             && self.errand_requests.is_empty()
             && self.runs.is_empty()
             && self.again.is_empty()
+            && self.give_up.is_empty()
     }
 }
 

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Host, HttpVersion, Keep, Limits, PageUrl,
-    Politeness, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
+    Politeness, RobotsRules, Scope, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 
+use crate::message::{Code, Message, shown};
 use crate::settings::{FailOn, Key, Settings, Value};
 
 /// Workers when the user leaves the number to us. Requests mostly wait; 32 of them keep two cores
@@ -72,6 +73,17 @@ impl CrawlRequest {
 }
 
 impl CrawlRequest {
+    /// Refuses a crawl that its own exclusions keep from starting.
+    pub fn check_start(&self) -> Result<(), Message> {
+        // A pattern that cannot be used is refused elsewhere, with its own words.
+        let scope = Scope::new(&self.scope, &[], &self.limits).ok();
+        match scope.and_then(|it| it.excluded_start(&self.seeds, &self.sitemaps.urls)) {
+            None => Ok(()),
+            Some(excluded) => Err(Message::new(Code::BadArgument, shown(&excluded.to_string()))
+                .hint("Start elsewhere, or make the pattern of --exclude narrower")),
+        }
+    }
+
     /// The request as a crawl; the store gives it its number and its id.
     pub fn into_crawl(self, created_at: Timestamp) -> Crawl {
         Crawl {
@@ -150,6 +162,9 @@ fn limits(settings: &Settings) -> Limits {
         urls_per_site_max: settings.count(Key::MaxPerSite),
         body_bytes_max: settings.bytes(Key::MaxBody),
         errors_max: unless_zero(settings.count(Key::MaxErrors)),
+        patience_ms: settings.duration_ms(Key::Patience),
+        ids_per_host_max: None,
+        free_bytes_min: settings.named(Key::MinFreeDisk).then(|| settings.bytes(Key::MinFreeDisk)),
     }
 }
 
@@ -249,6 +264,8 @@ mod tests {
             ("TELUSUR_LIMITS__MAX_PER_SITE", "8"),
             ("TELUSUR_LIMITS__MAX_BODY", "10kB"),
             ("TELUSUR_LIMITS__MAX_ERRORS", "9"),
+            ("TELUSUR_LIMITS__PATIENCE", "1m"),
+            ("TELUSUR_LIMITS__MIN_FREE_DISK", "5MB"),
             ("TELUSUR_SCOPE__SCOPE", "prefix"),
             ("TELUSUR_SCOPE__INCLUDE", "/a /b"),
             ("TELUSUR_SCOPE__EXCLUDE", "/c"),
@@ -290,6 +307,9 @@ mod tests {
                 urls_per_site_max: 8,
                 body_bytes_max: 10_000,
                 errors_max: Some(9),
+                patience_ms: 60_000,
+                ids_per_host_max: None,
+                free_bytes_min: Some(5_000_000),
             }
         );
         assert_eq!(

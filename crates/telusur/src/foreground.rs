@@ -164,7 +164,9 @@ fn is_over(state: CrawlState) -> bool {
                 PauseReason::DiskFull
                 | PauseReason::NoNetwork
                 | PauseReason::Refused
-                | PauseReason::EngineStopped,
+                | PauseReason::EngineStopped
+                | PauseReason::RetryAfter
+                | PauseReason::Import,
         }
         | CrawlState::Finished { .. } => true,
     }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use telusur_model::{CrawlState, FinishReason, PauseReason, Progress, Reason};
+use telusur_model::{CrawlState, CrawlStats, FinishReason, PauseReason, Progress, Reason};
 
 use crate::message::shown;
 use crate::progress::{count_parts, strip_line};
@@ -100,6 +100,13 @@ impl Summary<'_> {
             row("Parked", vec![shown(&parked.text())]);
         }
         row("Skipped", counts(&stats.skips));
+        let left_out = left_out(stats);
+        let is_by_budget =
+            self.progress.state == CrawlState::Finished { why: FinishReason::Budget };
+        if is_by_budget && left_out.is_empty() {
+            row("Left out", vec!["ids beyond the host's budget (raise --max-per-host)".into()]);
+        }
+        row("Left out", left_out);
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
         }
@@ -125,6 +132,7 @@ impl Summary<'_> {
             "duration_ms": progress.stats.active_ms,
             "errors": progress.stats.errors(),
             "stats": progress.stats,
+            "left_out": progress.stats.left_out(),
             "sites": progress.sites,
             "sites_total": progress.sites_total,
             "fairness_index": progress.fairness_index,
@@ -151,6 +159,9 @@ impl Summary<'_> {
             }
             CrawlState::Paused { why: PauseReason::Refused } => {
                 (still, "Paused after", Some("these ids may not be asked, nothing is lost"))
+            }
+            CrawlState::Paused { why: PauseReason::RetryAfter } => {
+                (still, "Paused after", Some("every host asks us to wait, nothing is lost"))
             }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),
@@ -218,6 +229,26 @@ impl Summary<'_> {
     }
 }
 
+/// The budgets that were reached, what they left out, and the flags that let it in.
+pub(crate) fn left_out(stats: &CrawlStats) -> Vec<String> {
+    let way_out = |reason: Reason, flag: &str| match reason {
+        Reason::TrapSuspected => format!("follow them with {flag} PATTERN"),
+        _ => format!("raise {flag}"),
+    };
+    let rows = stats.left_out();
+    let mut parts: Vec<String> = rows
+        .iter()
+        .map(|row| {
+            let urls = show_count(row.urls);
+            format!("{} {urls} ({})", row.reason, way_out(row.reason, &row.flag))
+        })
+        .collect();
+    if !parts.is_empty() && stats.uncounted > 0 {
+        parts.push(format!("{} more links that are not listed", show_count(stats.uncounted)));
+    }
+    parts
+}
+
 /// The entries of a table of counters, the largest first.
 fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> Vec<String> {
     let mut rows: Vec<(&K, u64)> = table.iter().map(|(key, count)| (key, *count)).collect();
@@ -240,7 +271,7 @@ fn failure_counts(failures: &std::collections::BTreeMap<Reason, u64>) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telusur_model::{CrawlNo, CrawlStats, ParkedHost, PauseReason, Reason, SiteShare};
+    use telusur_model::{CrawlNo, ParkedHost, SiteShare};
 
     #[test]
     fn broken_servers_are_named() {
@@ -253,6 +284,7 @@ mod tests {
         let site = |name: &str, pages| SiteShare { site: name.to_owned(), pages, queued: 0 };
         Progress {
             suspects_network: false,
+            retry_after_ms: None,
             index_lag: 0,
             walks: Vec::new(),
             parked: Vec::new(),
@@ -297,6 +329,31 @@ mod tests {
     Export    telusur export crawl_7 -o crawl_7.jsonl
 "
         );
+    }
+
+    #[test]
+    fn a_crawl_that_left_links_out_names_budgets_and_flags() {
+        let mut progress = progress(CrawlState::Finished { why: FinishReason::Budget });
+        progress.stats.skips =
+            [(Reason::HostBudget, 2_000), (Reason::SiteBudget, 7), (Reason::TrapSuspected, 60)]
+                .into();
+        progress.stats.uncounted = 5;
+        let summary = Summary { progress: &progress, cost: COST };
+        let text = summary.text(false);
+        assert!(!text.contains("nothing left to fetch"), "{text}");
+        assert!(
+            text.contains(
+                "    Left out  host_budget 2,000 (raise --max-per-host) | trap_suspected 60 (follow \
+                 them with --include PATTERN) | site_budget 7 (raise --max-per-site) | 5 more links \
+                 that are not listed\n"
+            ),
+            "{text}"
+        );
+        let json = summary.json();
+        assert_eq!(json["finish_reason"], "budget");
+        assert_eq!(json["left_out"][0]["reason"], "host_budget");
+        assert_eq!(json["left_out"][0]["urls"], 2_000);
+        assert_eq!(json["left_out"][0]["flag"], "--max-per-host");
     }
 
     #[test]

@@ -22,6 +22,29 @@ pub struct FakeAnswer {
 }
 
 impl FakeAnswer {
+    /// A page with these links that says what no page of another number says.
+    pub fn page_about(number: u64, links: &[&str]) -> Self {
+        let word = |place: u64| -> String {
+            let mut rest =
+                (number + 1).wrapping_mul(place + 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+            std::iter::repeat_with(|| {
+                let letter = b'a' + u8::try_from(rest % 26).expect("less than 26");
+                rest /= 26;
+                char::from(letter)
+            })
+            .take(5)
+            .collect()
+        };
+        let words: Vec<String> = (0..40).map(word).collect();
+        let links: String =
+            links.iter().map(|link| format!("<a href=\"{link}\">x</a>\n")).collect();
+        Self::html(format!(
+            "<!doctype html><title>{}</title><p>{}</p>{links}",
+            words[..3].join(" "),
+            words.join(" ")
+        ))
+    }
+
     /// 200 with a body of this media type, at once.
     pub fn ok(media_type: &'static str, body: impl Into<Bytes>) -> Self {
         Self {

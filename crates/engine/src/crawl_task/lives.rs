@@ -17,6 +17,7 @@ use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
 use crate::id_visits::open_walks;
 use crate::parse_costs::stuck_since;
+use crate::patience::Patience;
 use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
@@ -69,7 +70,14 @@ impl CrawlTask {
         if self.crawls.contains_key(&crawl) {
             return Err(RequestError::WrongState(format!("{crawl} is running already")));
         }
+        if record.crawl.is_import() {
+            let what = format!("{crawl} is an import: nothing can be fetched for it; import again");
+            return Err(RequestError::WrongState(what));
+        }
         let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        for (walk, runs) in context.walks.iter().zip(&runs) {
+            walk.looks.go_on(runs);
+        }
         let now = self.clock.now();
         let delay_ms = context.crawl.politeness.delay_ms;
         // A killed owner did not write down its last requests: wait as if they were made just now.
@@ -103,6 +111,7 @@ impl CrawlTask {
             linear: open_walks(&context.crawl, runs, now),
             quiet_until,
         });
+        self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
         let running = Running {
             context: Arc::new(context),
             state: CrawlState::Running,
@@ -115,6 +124,7 @@ impl CrawlTask {
             ending: None,
             ids_refused: 0,
             walks: WalksShown::default(),
+            patience: Patience::default(),
         };
         self.crawls.insert(crawl, running);
         self.show();
@@ -122,7 +132,7 @@ impl CrawlTask {
     }
 
     /// Lets a crawl's visits under way end, then writes its new state.
-    pub(super) fn end(&mut self, crawl: CrawlNo, goal: Goal, reply: Option<Reply>) {
+    pub(crate) fn end(&mut self, crawl: CrawlNo, goal: Goal, reply: Option<Reply>) {
         let Some(running) = self.crawls.get_mut(&crawl) else {
             if let Some(reply) = reply {
                 let _ =
@@ -184,6 +194,7 @@ impl CrawlTask {
         self.store.change(&context.crawl)?;
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
+        self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
         running.context = Arc::new(context);
         Ok(())
     }
@@ -232,7 +243,10 @@ impl CrawlTask {
             return Ok(());
         }
         let state = match ending.goal {
-            Goal::Finish(why) => CrawlState::Finished { why: final_reason(why, &running.stats) },
+            Goal::Finish(why) => {
+                let has_rest = self.frontier.has_ids_left_out(crawl);
+                CrawlState::Finished { why: final_reason(why, &running.stats, has_rest) }
+            }
             Goal::Pause(why) => CrawlState::Paused { why },
             Goal::Keep => running.state,
         };
@@ -278,8 +292,14 @@ fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Ti
 }
 
 /// A crawl that is drained without one good page never really started.
-/// Ids that do not exist are an answer, too.
-fn final_reason(why: FinishReason, stats: &CrawlStats) -> FinishReason {
+/// Ids that do not exist are an answer, too. One that left links out did not come to their end.
+fn final_reason(why: FinishReason, stats: &CrawlStats, has_ids_left_out: bool) -> FinishReason {
     let is_in_vain = stats.ok == 0 && stats.ids.missing == 0;
-    if why == FinishReason::Drained && is_in_vain { FinishReason::NoStart } else { why }
+    match why {
+        FinishReason::Drained if is_in_vain => FinishReason::NoStart,
+        FinishReason::Drained if has_ids_left_out || !stats.left_out().is_empty() => {
+            FinishReason::Budget
+        }
+        why => why,
+    }
 }

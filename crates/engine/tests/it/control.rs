@@ -13,7 +13,10 @@ use crate::bench::{Bench, accept, finished, page, site_crawl, until};
 /// An endless site: every page has two more.
 fn endless(path: &str) -> FakeAnswer {
     let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
-    page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+    FakeAnswer::page_about(
+        number,
+        &[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)],
+    )
 }
 
 #[tokio::test]

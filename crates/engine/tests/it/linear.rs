@@ -419,7 +419,7 @@ async fn finish(bench: &Bench) -> CrawlRecord {
 
 #[tokio::test]
 async fn the_picture_shows_the_walk() {
-    let bench = Bench::of_site(|_| page(&[]));
+    let bench = Bench::of_site(item);
     let store = bench.open();
     let engine = bench.engine(&store);
     let no = accept(&store, linear(vec![range(1, 40)]));
@@ -430,4 +430,79 @@ async fn the_picture_shows_the_walk() {
     assert_eq!(walk.template, "http://site.test/{id}");
     assert_eq!(walk.coverage.counts.content, 40);
     assert_eq!(walk.strip.as_ref().map(|strip| (strip.first, strip.last)), Some((1, 40)));
+}
+
+/// What a site says that has a page for every number.
+fn blank(path: &str) -> FakeAnswer {
+    FakeAnswer::html(format!(
+        "<!doctype html><title>Catalogue</title><p>There is no item {} in our catalogue. Please look \
+         for another one, or call us on any day of the week.</p>",
+        id_of(path)
+    ))
+}
+
+/// A page with words of its own.
+fn item(path: &str) -> FakeAnswer {
+    FakeAnswer::page_about(id_of(path), &[])
+}
+
+/// A site that says 200 to every number once had 14,022 pages of one text stored, and no end.
+#[tokio::test]
+async fn a_site_that_has_a_page_for_every_number_ends() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        1..=30 => item(path),
+        _ => blank(path),
+    });
+    let walk = WalkRules {
+        start: Some(1),
+        margin: 20,
+        direction: Some(Direction::Ascending),
+        ..rules("http://site.test/{id}")
+    };
+    let (store, record) = bench.crawl(one_by_one(vec![walk])).await;
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
+    let ids = record.stats.ids;
+    // How far ids are ahead of what is stored is for the machine to say.
+    assert!((30..500).contains(&ids.content) && (20..500).contains(&ids.missing), "{ids:?}");
+    let (walk, runs) = coverage(&store);
+    assert_eq!(walk.missing_by_look, ids.missing);
+    assert!(runs.last().unwrap().ends_with("missing (soft_404)"), "{runs:?}");
+    let probes =
+        bench.asked().iter().filter(|asked| asked.len() > "site.test/100000".len()).count();
+    assert_eq!(probes, 1, "{:?}", bench.asked());
+}
+
+/// Equal pages of a site that says what does not exist are believed.
+#[tokio::test]
+async fn equal_pages_of_an_honest_site_are_content() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        1..=60 => FakeAnswer::html("<!doctype html><title>Item</title><p>It is there.</p>"),
+        _ => FakeAnswer::not_found(),
+    });
+    let (_, record) = bench.crawl(linear(vec![range(1, 70)])).await;
+    assert_eq!((record.stats.ids.content, record.stats.ids.missing), (60, 10));
+}
+
+/// Where the probe says nothing, a row of equal answers is enough.
+#[tokio::test]
+async fn a_row_of_equal_answers_is_missing_where_the_probe_fails() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        id @ 1..=100 if id % 10 == 0 => item(path),
+        1..=100 => FakeAnswer::html("<!doctype html><title>Item</title><p>Sold out.</p>"),
+        _ => FakeAnswer::redirect(302, "/1"),
+    });
+    let (_, record) = bench.crawl(one_by_one(vec![range(1, 100)])).await;
+    let ids = record.stats.ids;
+    assert!(ids.content < 30 && ids.content >= 10 && ids.missing > 70, "{ids:?}");
+}
+
+#[tokio::test]
+async fn the_budget_of_a_host_holds_for_ids() {
+    let bench = Bench::of_site(item);
+    let mut crawl = one_by_one(vec![range(1, 100)]);
+    crawl.limits.ids_per_host_max = Some(12);
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
+    assert_eq!((record.stats.ids.content, bench.asked().len()), (12, 12));
+    assert_eq!(coverage(&store).0.coverage.counts.unknown, Some(88));
 }

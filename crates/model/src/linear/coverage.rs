@@ -151,4 +151,7 @@ pub struct WalkCoverage {
     pub strip: Option<Strip>,
     /// How long until the next retry.
     pub retry_in_ms: Option<u64>,
+    /// Missing ids that answered like a page that does not exist, although they said otherwise.
+    #[serde(default)]
+    pub missing_by_look: u64,
 }

@@ -67,6 +67,8 @@ pub struct LimitsView {
     pub max_errors: u64,
     /// URLs taken in for one host.
     pub max_per_host: u64,
+    /// Seconds that it waits for nothing but Retry-After.
+    pub patience_s: u64,
     /// Bytes read of one body.
     pub max_body: u64,
 }
@@ -138,6 +140,8 @@ pub struct StatsView {
     pub failures: BTreeMap<String, u64>,
     /// Skipped URLs by reason.
     pub skips: BTreeMap<String, u64>,
+    /// The budgets that were reached, and what they left out.
+    pub left_out: Vec<LeftOutView>,
     /// Pages by their distance from a start URL.
     pub depths: BTreeMap<String, u64>,
     /// The most served sites.
@@ -148,8 +152,22 @@ pub struct StatsView {
     pub hosts: Vec<HostStats>,
     /// Nothing answers any more, on any host: the fault may be on this side.
     pub suspects_network: bool,
+    /// Nothing can be asked for this many seconds, because every host that is left said so with
+    /// Retry-After; `null` if the crawl does not wait for that.
+    pub retry_after_s: Option<u64>,
     /// Pages of all running crawls that are stored and cannot be found yet.
     pub index_lag: u64,
+}
+
+/// Links that a budget left out.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+pub struct LeftOutView {
+    /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
+    pub reason: String,
+    /// URLs that were left out.
+    pub urls: u64,
+    /// The flag of the command line that lets them in.
+    pub flag: String,
 }
 
 /// A site's share.

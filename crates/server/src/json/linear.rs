@@ -48,6 +48,8 @@ pub struct CountsView {
     pub content: u64,
     /// Do not exist.
     pub missing: u64,
+    /// Those of them that answered like a page that does not exist, although they said otherwise.
+    pub missing_by_look: u64,
     /// Failed.
     pub holes: u64,
     /// Failed, and are asked again.
@@ -67,6 +69,6 @@ pub struct RunView {
     pub count: u64,
     /// `content`, `missing`, `hole` or `waiting`.
     pub state: String,
-    /// Why, if they failed.
+    /// Why, if they failed or only pretend to exist.
     pub reason: Option<String>,
 }

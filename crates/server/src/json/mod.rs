@@ -13,7 +13,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub use crawl::{
-    CrawlLinks, CrawlView, HostStats, LimitsView, MannersView, ScopeView, SiteView, StatsView,
+    CrawlLinks, CrawlView, HostStats, LeftOutView, LimitsView, MannersView, ScopeView, SiteView,
+    StatsView,
 };
 pub use linear::{CountsView, CoverageView, LegView, RunView};
 pub use page::{

@@ -399,6 +399,7 @@ fn coverage_view(walk: WalkCoverage, number: u32) -> CoverageView {
         counts: CountsView {
             content: counts.content,
             missing: counts.missing,
+            missing_by_look: walk.missing_by_look,
             holes: counts.holes,
             pending_retry: counts.waiting,
             unknown: counts.unknown.and_then(|unknown| u64::try_from(unknown).ok()),

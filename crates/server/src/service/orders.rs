@@ -310,6 +310,9 @@ impl Service {
         self.check_patterns("/exclude", &exclude, crawl.scope.exclude.len())?;
         let mut changed = crawl.clone();
         super::request::set_limits(&mut changed.limits, &limits)?;
+        if crawl.seeds.linear().is_some() && limits.max_per_host.is_some() {
+            changed.limits.ids_per_host_max = Some(changed.limits.urls_per_host_max);
+        }
         super::request::set_manners(&mut changed.politeness, &manners)?;
         if !exclude.is_empty() {
             changed.scope.exclude.extend(exclude.iter().cloned());
@@ -340,6 +343,9 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
     let (no, limits, stats) = (record.crawl.no, &record.crawl.limits, &record.stats);
     let refuse = |what: String| Err(Problem::new(Code::WrongState, what));
     let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
+    if record.crawl.is_import() {
+        return refuse(format!("{no} is an import: nothing can be fetched for it; import again"));
+    }
     if reached(limits.pages_max, stats.pages) {
         return refuse(format!("{no} has reached its limit of pages; give it a higher one first"));
     }
@@ -351,8 +357,13 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
     }
     let is_complete = matches!(
         record.state,
-        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+        CrawlState::Finished {
+            why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
+        }
     );
+    if is_complete && stats.queued == 0 && !stats.left_out().is_empty() {
+        return refuse(format!("{no} is complete except for links that a budget left out"));
+    }
     if is_complete && stats.queued == 0 {
         return refuse(format!("{no} is complete: nothing is left to fetch"));
     }

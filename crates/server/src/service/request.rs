@@ -33,6 +33,8 @@ const BODY_BYTES_MAX: u64 = 64 << 20;
 const COUNT_MAX: u64 = 1 << 53;
 /// A hundred years.
 const DURATION_S_MAX: u64 = 100 * 366 * 86_400;
+/// A day: no Retry-After is waited for longer than an hour at a time.
+const PATIENCE_S_MAX: u64 = 86_400;
 /// Pages that a client of the first service may ask for.
 const S1_PAGES_MAX: i64 = 1_000_000;
 
@@ -63,6 +65,9 @@ impl Service {
         match body.linear {
             Some(linear) if body.urls.is_empty() && body.sitemaps.is_empty() => {
                 self.set_linear(&mut crawl, &linear)?;
+                if body.limits.max_per_host.is_some() {
+                    crawl.limits.ids_per_host_max = Some(crawl.limits.urls_per_host_max);
+                }
             }
             Some(_) => {
                 let what = "a crawl goes along links (urls, sitemaps) or along numbers (linear)";
@@ -85,7 +90,12 @@ impl Service {
             ([], [_]) => "/scope/exclude/0",
             _ => "/scope",
         };
-        Scope::of(&crawl).map_err(|error| Problem::field(pointer, error.to_string()))?;
+        let scope =
+            Scope::of(&crawl).map_err(|error| Problem::field(pointer, error.to_string()))?;
+        if let Some(excluded) = scope.excluded_start(&crawl.seeds, &crawl.sitemaps.urls) {
+            return Err(Problem::field("/scope/exclude", shown(&excluded.to_string()))
+                .hint("Start elsewhere, or make the exclusion narrower"));
+        }
         Ok((crawl, warnings))
     }
 
@@ -299,6 +309,9 @@ pub(super) fn set_limits(limits: &mut Limits, body: &LimitsBody) -> Result<(), P
     }
     if let Some(urls) = body.max_per_host {
         limits.urls_per_host_max = from_one("/limits/max_per_host", urls, COUNT_MAX)?;
+    }
+    if let Some(seconds) = body.patience_s {
+        limits.patience_ms = up_to("/limits/patience_s", seconds, PATIENCE_S_MAX)? * 1000;
     }
     if let Some(bytes) = body.max_body {
         limits.body_bytes_max = from_one("/limits/max_body", bytes, BODY_BYTES_MAX)?;

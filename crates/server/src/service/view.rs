@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use telusur_engine::IndexReport;
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, Limits, PauseReason,
+    Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, LeftOut, Limits, PauseReason,
     Politeness, Progress, RobotsRules, jain_index,
 };
 use telusur_store::CrawlRecord;
@@ -14,8 +14,8 @@ use super::catalog::REQUEST_LABEL;
 use super::lists::Cursor;
 use super::orders::settings_tag;
 use crate::json::{
-    CrawlLinks, CrawlView, HostStats, LimitsView, MannersView, Paged, ScopeView, SiteView,
-    StatsOfAll, StatsView,
+    CrawlLinks, CrawlView, HostStats, LeftOutView, LimitsView, MannersView, Paged, ScopeView,
+    SiteView, StatsOfAll, StatsView,
 };
 use crate::problem::Problem;
 
@@ -214,6 +214,7 @@ fn limits_view(limits: &Limits) -> LimitsView {
         max_bytes: limits.bytes_max.unwrap_or(0),
         max_errors: limits.errors_max.unwrap_or(0),
         max_per_host: limits.urls_per_host_max,
+        patience_s: limits.patience_ms / 1000,
         max_body: limits.body_bytes_max,
     }
 }
@@ -274,13 +275,19 @@ fn stats_view(record: &CrawlRecord, progress: Option<&Progress>, hosts: &[HostRo
         status_codes: words(&stats.statuses),
         failures: words(&stats.failures),
         skips: words(&stats.skips),
+        left_out: stats.left_out().into_iter().map(left_out_view).collect(),
         depths: words(&stats.depths),
         sites: sites.top,
         sites_total: sites.total,
         hosts: host_stats(record, hosts),
         suspects_network: live.is_some_and(|live| live.suspects_network),
+        retry_after_s: live.and_then(|live| live.retry_after_ms).map(|ms| ms.div_ceil(1000)),
         index_lag: live.map_or(0, |live| live.index_lag),
     }
+}
+
+fn left_out_view(row: LeftOut) -> LeftOutView {
+    LeftOutView { reason: row.reason.word().to_owned(), urls: row.urls, flag: row.flag }
 }
 
 struct Sites {

@@ -103,6 +103,7 @@ struct MovingPart {
     suspects_network: bool,
     /// That indexing is behind, and why.
     index_notice: Option<(String, String)>,
+    notices: Vec<String>,
     is_moving: bool,
     counters: Vec<(&'static str, String)>,
     panels: Vec<Panel>,
@@ -158,6 +159,7 @@ async fn moving(
         reason: finished.or(paused),
         suspects_network: stats.suspects_network,
         index_notice: index_notice(service, reader),
+        notices: notices(stats, reader),
         is_moving: crawl.ended_at.is_none(),
         counters: vec![
             (words.count_fetched, lang.count(stats.fetched)),
@@ -180,6 +182,18 @@ pub(crate) fn index_notice(service: &Service, reader: &Reader) -> Option<(String
     let (pages, when) = (lang.count(indexing.lag), lang.moment(&trouble.since.rfc3339()));
     let notice = fill(reader.words().index_behind, &[("pages", &pages), ("when", &when)]);
     Some((notice, trouble.why))
+}
+
+/// What is worth a sentence: what the crawl waits for, and what it left out.
+fn notices(stats: &StatsView, reader: &Reader) -> Vec<String> {
+    let (words, lang) = (reader.words(), reader.lang);
+    let wait = |seconds| fill(words.retry_after, &[("time", &lang.seconds(seconds))]);
+    let left_out = stats.left_out.iter().map(|row| {
+        let values =
+            [("n", &*lang.count(row.urls)), ("reason", &*row.reason), ("flag", &*row.flag)];
+        fill(words.left_out, &values)
+    });
+    stats.retry_after_s.map(wait).into_iter().chain(left_out).collect()
 }
 
 /// The URLs that did not answer, those that answered with an error, and the pages that could not be

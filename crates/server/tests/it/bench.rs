@@ -237,7 +237,8 @@ pub(crate) fn small_site(path: &str) -> FakeAnswer {
 /// A site without end: every page has two more.
 pub(crate) fn endless_site(path: &str) -> FakeAnswer {
     let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
-    page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+    let links = [format!("/{}", 2 * number + 1), format!("/{}", 2 * number + 2)];
+    FakeAnswer::page_about(number, &[&links[0], &links[1]])
 }
 
 fn defaults() -> Crawl {

@@ -319,3 +319,31 @@ async fn unchanged_crawls_are_not_sent_again() {
     assert_eq!((again.status, again.body.len()), (304, 0));
     bench.stop().await;
 }
+
+#[tokio::test]
+async fn a_crawl_that_excludes_its_own_start_is_refused_with_the_field() {
+    let bench = Bench::start(small_site).await;
+    let body = json!({ "urls": ["http://site.test/"], "scope": { "exclude": ["site"] } });
+    let reply = bench.client.post("/api/v1/crawls", &body).await;
+    assert_eq!(reply.status, 422, "{reply:?}");
+    let problem = reply.json().to_string();
+    assert!(problem.contains("/scope/exclude") && problem.contains("its own start"), "{problem}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_budget_that_was_reached_is_named() {
+    let bench = Bench::start(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"], "limits": { "max_per_host": 5 } });
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.finished(1).await;
+    let crawl = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(crawl["finish_reason"], "budget");
+    let left_out = &crawl["stats"]["left_out"][0];
+    assert_eq!(
+        (&left_out["reason"], &left_out["flag"]),
+        (&json!("host_budget"), &json!("--max-per-host"))
+    );
+    assert!(left_out["urls"].as_u64().unwrap() > 0);
+    bench.stop().await;
+}

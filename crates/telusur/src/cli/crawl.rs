@@ -69,6 +69,9 @@ pub struct CrawlArgs {
     /// Take in at most N URLs of one registrable domain [default: 50k]
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub max_per_site: Option<String>,
+    /// Wait at most this long when every host left says Retry-After; 0s = no limit [default: 10m]
+    #[arg(long, value_name = "DURATION", help_heading = "Limits")]
+    pub patience: Option<String>,
     /// Pause when less space than this is left on the disk [default: 2GiB]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
     pub min_free_disk: Option<String>,
@@ -192,7 +195,7 @@ impl CrawlArgs {
         ]
     }
 
-    fn texts(&self) -> [(Key, &Option<String>); 23] {
+    fn texts(&self) -> [(Key, &Option<String>); 24] {
         [
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDepth, &self.depth),
@@ -200,6 +203,7 @@ impl CrawlArgs {
             (Key::MaxBytes, &self.max_bytes),
             (Key::MaxPerHost, &self.max_per_host),
             (Key::MaxPerSite, &self.max_per_site),
+            (Key::Patience, &self.patience),
             (Key::MaxBody, &self.max_body),
             (Key::Scope, &self.scope),
             (Key::ExtraHops, &self.extra_hops),

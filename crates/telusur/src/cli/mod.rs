@@ -302,6 +302,12 @@ pub struct ResumeArgs {
     /// Least time between the starts of two requests to one host
     #[arg(long, value_name = "DURATION")]
     pub delay: Option<String>,
+    /// Pause when less space than this is left on the disk [default: as the crawl was started with]
+    #[arg(long, value_name = "SIZE")]
+    pub min_free_disk: Option<String>,
+    /// Wait at most this long when every host left says Retry-After; 0s = no limit
+    #[arg(long, value_name = "DURATION")]
+    pub patience: Option<String>,
 }
 
 /// The arguments of `rm` and `cancel`.

@@ -121,6 +121,7 @@ fn walk_json(walk: &Walk) -> Value {
         "counts": {
             "content": counts.content,
             "missing": counts.missing,
+            "missing_by_look": walk.coverage.missing_by_look,
             "holes": counts.holes,
             "pending_retry": counts.waiting,
             "unknown": counts.unknown.map(|unknown| u64::try_from(unknown).unwrap_or(u64::MAX)),

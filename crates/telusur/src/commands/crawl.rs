@@ -7,8 +7,8 @@ use std::path::Path;
 use serde_json::json;
 use telusur_engine::SystemClock;
 use telusur_model::{
-    BasicAuth, CrawlNo, CrawlState, FinishReason, HttpVersion, PageUrl, QueryParams, RobotsRules,
-    Secret,
+    BasicAuth, CrawlNo, CrawlState, FinishReason, HttpVersion, Limits, PageUrl, QueryParams,
+    RobotsRules, Secret,
 };
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
@@ -155,6 +155,7 @@ fn request(
         CrawlRequest::new(settings, Start { pages, sitemaps }, arguments.name.clone());
     request.fetch.basic_auth = logins(session, settings)?;
     request.fetch.cookies_txt = cookies_txt(settings)?;
+    request.check_start()?;
     Ok(request)
 }
 
@@ -322,6 +323,10 @@ pub(super) fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Resu
     row("limits", &if set.is_empty() { "none".to_owned() } else { set.join(", ") })?;
     let (host, site) = (show_count(limits.urls_per_host_max), show_count(limits.urls_per_site_max));
     row("budgets", &format!("{host} URLs per host, {site} per site"))?;
+    if limits.patience_ms != Limits::default().patience_ms {
+        let patience = write_duration_ms(limits.patience_ms);
+        row("patience", &format!("{patience} of nothing but Retry-After"))?;
+    }
     row("page size", &format!("{} read", write_size(limits.body_bytes_max)))
 }
 

@@ -88,6 +88,11 @@ fn request(
     // The id may stand in any parameter, also in one that other crawls pass over.
     request.keep_tracking = true;
     request.seeds = Seeds::Linear(seeds);
+    // The default is there for links that lead on and on; ids have an end, or a margin.
+    if settings.named(Key::MaxPerHost) {
+        request.limits.ids_per_host_max = Some(request.limits.urls_per_host_max);
+    }
+    request.check_start()?;
     Ok(request)
 }
 

@@ -109,6 +109,8 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
                 crawl.politeness.workers = request.politeness.workers;
                 crawl.politeness.silent_max = request.politeness.silent_max;
             }
+            Key::MinFreeDisk => crawl.limits.free_bytes_min = request.limits.free_bytes_min,
+            Key::Patience => crawl.limits.patience_ms = request.limits.patience_ms,
             _ => crawl.politeness.delay_ms = request.politeness.delay_ms,
         }
     }
@@ -209,6 +211,15 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
     let no = record.crawl.no;
     let limits = &record.crawl.limits;
     let refuse = |what: String, hint: String| Err(Message::new(Code::WrongState, what).hint(hint));
+    if record.crawl.is_import() {
+        let is_whole = matches!(record.state, CrawlState::Finished { .. });
+        let what = match is_whole {
+            true => format!("{no} is an import: there is nothing to fetch"),
+            false => format!("{no} is an import that did not come to its end"),
+        };
+        let hint = "Import again, what is there already is replaced: telusur import FILE";
+        return refuse(what, hint.to_owned());
+    }
     if limits.pages_max.is_some_and(|max| record.stats.pages >= max) {
         let pages = show_count(record.stats.pages);
         return refuse(
@@ -232,8 +243,18 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
     }
     let is_done = matches!(
         record.state,
-        CrawlState::Finished { why: FinishReason::Drained | FinishReason::NoStart }
+        CrawlState::Finished {
+            why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
+        }
     );
+    let left_out = record.stats.left_out();
+    if let Some(most) = left_out.first().filter(|_| is_done && record.stats.queued == 0) {
+        let (urls, flag) = (show_count(most.urls), &most.flag);
+        return refuse(
+            format!("{no} is complete except for {urls} links that a budget left out"),
+            format!("Start a new crawl that lets them in: telusur crawl URL --new {flag} ..."),
+        );
+    }
     if is_done && record.stats.queued == 0 {
         let may_have_failed = record.crawl.seeds.linear().is_some() || record.stats.failed > 0;
         let hint = match may_have_failed {
@@ -253,6 +274,8 @@ impl ResumeArgs {
             (Key::MaxBytes, &self.max_bytes),
             (Key::Workers, &self.workers),
             (Key::Delay, &self.delay),
+            (Key::MinFreeDisk, &self.min_free_disk),
+            (Key::Patience, &self.patience),
         ];
         given_texts(texts).collect()
     }

@@ -45,7 +45,10 @@ pub(super) fn run(
                 .note(&format!("not only public addresses: {} may be asked", allowed.join(", ")));
         }
     }
-    let free_bytes_min = settings.bytes(Key::MinFreeDisk);
+    let of_crawl = record.as_ref().and_then(|record| record.crawl.limits.free_bytes_min);
+    let named = settings.named(Key::MinFreeDisk).then(|| settings.bytes(Key::MinFreeDisk));
+    // What is said now goes before what was said when the crawl was accepted.
+    let free_bytes_min = named.or(of_crawl).unwrap_or_else(|| settings.bytes(Key::MinFreeDisk));
     let parsers = parsers(settings);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let crawl = job.crawl;
@@ -95,6 +98,11 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
             let what = "paused: robots.txt forbids id after id, or cannot be read";
             let hint = format!("See why: telusur coverage {crawl}; go on: telusur resume {crawl}");
             return Err(Message::new(Code::NoStart, what).hint(hint).into());
+        }
+        CrawlState::Paused { why: PauseReason::RetryAfter } => {
+            let what = "paused: every host that is left asks us to wait (Retry-After)";
+            let hint = format!("Nothing is lost. Later: telusur resume {crawl}");
+            return Err(Message::new(Code::NoNetwork, what).hint(hint).into());
         }
         CrawlState::Finished { why: FinishReason::NoStart } => {
             return Err(no_start(ended, crawl).into());

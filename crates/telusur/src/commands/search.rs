@@ -10,7 +10,8 @@ use telusur_engine::desk::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
 use telusur_model::{
-    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, Politeness, RobotsRules, Timestamp,
+    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, PauseReason, Politeness, RobotsRules,
+    Timestamp,
 };
 use telusur_store::{NewCrawl, StoreError};
 use telusur_store_embedded::DataDir;
@@ -319,7 +320,7 @@ pub(super) fn import(
     let request = CrawlRequest::new(&settings, Start::default(), Some(title.clone()));
     let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev();
     let same = earlier.map(|it| it.crawl).find(|it| it.name.as_deref() == Some(title.as_str()));
-    let crawl = match same.filter(|crawl| crawl.home().is_empty()) {
+    let crawl = match same.filter(Crawl::is_import) {
         Some(crawl) => crawl,
         None => {
             let crawl = Crawl {
@@ -333,6 +334,9 @@ pub(super) fn import(
         }
     };
     let no = crawl.no;
+    // Until its end it is neither complete nor something that a service could go on with.
+    let unfinished = CrawlState::Paused { why: PauseReason::Import };
+    open.store.set_state(no, unfinished, now).map_err(refuse)?;
     let mut importer = Importer::new(open.store.as_ref(), crawl);
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let mut count = 0_u64;

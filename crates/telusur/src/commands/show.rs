@@ -12,6 +12,7 @@ use super::{Outcome, Session};
 use crate::cli::ShowArgs;
 use crate::json::write_json_line;
 use crate::message::shown;
+use crate::summary::left_out;
 use crate::units::{show_count, show_duration_ms, show_size};
 
 /// Sites and start URLs that are named; the others are counted.
@@ -191,6 +192,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
         "state_since": record.state_since.rfc3339(),
         "errors": stats.errors(),
         "stats": stats,
+        "left_out": stats.left_out(),
         "pages_per_second": crawl.progress.as_ref().map(|progress| progress.pages_per_second),
         "sites": crawl.sites,
         "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
@@ -253,6 +255,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("skips", counts(&stats.skips))?;
     for parked in crawl.progress.iter().flat_map(|progress| &progress.parked) {
         row("parked", parked.text())?;
+    }
+    for part in left_out(stats) {
+        row("left out", part)?;
     }
     if let Some(base) = record.crawl.recrawl_of {
         row("repeats", format!("{base}: {}", counts(&stats.changes)))?;

@@ -89,6 +89,10 @@ impl Picture<'_> {
             let text = "    nobody answers: waiting for the network, nothing is lost";
             return text.chars().take(columns).collect();
         }
+        if let Some(ms) = self.progress.retry_after_ms {
+            let text = format!("    {}", retry_after_text(ms));
+            return text.chars().take(columns).collect();
+        }
         let statuses = self.progress.stats.statuses.iter().take(STATUSES_SHOWN_MAX);
         let statuses = statuses.map(|(status, count)| format!("{status}:{count}"));
         let statuses = fit(String::new(), statuses, "  ", columns / 2);
@@ -112,7 +116,11 @@ pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
             stats.pages, progress.pages_per_second, ids.missing, ids.holes, ids.waiting
         );
     }
-    let waits = if progress.suspects_network { " (nobody answers: waiting)" } else { "" };
+    let waits = match (progress.suspects_network, progress.retry_after_ms) {
+        (true, _) => " (nobody answers: waiting)".to_owned(),
+        (false, Some(ms)) => format!(" ({})", retry_after_text(ms)),
+        (false, None) => String::new(),
+    };
     let lag = index_lag(progress).map(|pages| format!(" to_index={pages}")).unwrap_or_default();
     format!(
         "{}{limit} pages {:.1}/s queue={} err={}{lag}{waits}",
@@ -121,6 +129,10 @@ pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
         stats.queued,
         stats.errors()
     )
+}
+
+fn retry_after_text(ms: u64) -> String {
+    format!("every host asks us to wait (Retry-After): next in {}", show_duration_ms(ms))
 }
 
 /// Pages that are stored and cannot be found yet, if there are any.

@@ -31,7 +31,11 @@ pub fn strip_line(walk: &WalkCoverage, columns: usize, is_unicode: bool) -> Opti
 pub fn count_parts(walk: &WalkCoverage, is_unicode: bool) -> Vec<String> {
     let counts = &walk.coverage.counts;
     let mut parts = vec![format!("content {}", show_count(counts.content))];
-    parts.push(format!("missing {}", show_count(counts.missing)));
+    let by_look = match walk.missing_by_look {
+        0 => String::new(),
+        ids => format!(" ({} answered like a page that does not exist)", show_count(ids)),
+    };
+    parts.push(format!("missing {}{by_look}", show_count(counts.missing)));
     if counts.holes > 0 {
         parts.push(format!("holes {}", show_count(counts.holes)));
     }
@@ -166,6 +170,7 @@ mod tests {
             },
             strip: Some(Strip { first: 100, last: 899, cells: cells.concat(), start: Some(4) }),
             retry_in_ms: Some(480_000),
+            missing_by_look: 0,
         }
     }
 

@@ -12,6 +12,7 @@ fn progress() -> Progress {
         walks: Vec::new(),
         parked: Vec::new(),
         suspects_network: false,
+        retry_after_ms: None,
         index_lag: 0,
         crawl: CrawlNo(1),
         state: CrawlState::Running,

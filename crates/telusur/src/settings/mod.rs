@@ -54,6 +54,11 @@ impl Settings {
         &self.row(key).value
     }
 
+    /// Whether the user set it anywhere.
+    pub fn named(&self, key: Key) -> bool {
+        self.row(key).origin != Origin::Default
+    }
+
     /// Every setting with its value.
     pub fn all(&self) -> impl Iterator<Item = (&'static Setting, &Resolved)> {
         REGISTRY.iter().zip(&self.rows)

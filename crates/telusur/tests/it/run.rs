@@ -398,3 +398,19 @@ fn few_file_descriptors_make_a_crawl_slow_and_cost_nothing() {
     assert_eq!(stats["failures"], serde_json::json!({}), "{stats}");
     place.assert_verified();
 }
+
+/// It once went on with the default, whatever the crawl was started with.
+#[test]
+fn a_resumed_crawl_keeps_its_least_free_space() {
+    let (web, place) = (Web::new(small_web(30)), Place::new());
+    let arguments = web.crawl(&["--retries", "0"]);
+    let arguments: Vec<&str> =
+        arguments.iter().map(|it| if it == "0B" { "1000TB" } else { it }).collect();
+    let seen = place.run(&arguments);
+    assert!(seen.stderr.contains("min_free_disk is 1000TB"), "{seen:?}");
+    let seen = place.run(&["resume", "last"]);
+    assert!(seen.stderr.contains("min_free_disk is 1000TB"), "{seen:?}");
+    let seen = place.run(&["resume", "last", "--min-free-disk", "0B"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_eq!(place.shown("last")["state"], "completed");
+}

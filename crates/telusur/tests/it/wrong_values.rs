@@ -110,3 +110,49 @@ fn keys_of_a_file() {
         }
     }
 }
+
+#[test]
+fn a_crawl_that_excludes_its_own_start_is_refused() {
+    let place = Place::new();
+    let seen = place.run(&["crawl", "https://example.org/a.pdf", "--exclude", r"\.pdf$"]);
+    assert_eq!(seen.code, 2, "{seen:?}");
+    assert!(seen.stderr.contains("excludes its own start"), "{seen:?}");
+    assert!(seen.stderr.contains(r"https://example.org/a.pdf"), "{seen:?}");
+    let template = ["linear", "https://example.org/item/{id}", "--from", "1", "--to", "9"];
+    let seen = place.run(&[&template[..], &["--exclude", "/item/"]].concat());
+    assert_eq!(seen.code, 2, "{seen:?}");
+    assert!(seen.stderr.contains("excludes its own start"), "{seen:?}");
+    let seen = place.run(&[&template[..], &["--exclude", "/item/3$", "--dry-run"]].concat());
+    assert_eq!(seen.code, 0, "{seen:?}");
+}
+
+#[test]
+fn an_import_that_failed_is_imported_again() {
+    let place = Place::new().with("d.jsonl", "{\"id\":\"1\",\"text\":\"kopi\"}\nno json\n");
+    assert_ne!(place.run(&["import", "d.jsonl"]).code, 0);
+    let seen = place.run(&["resume", "last"]);
+    assert_ne!(seen.code, 0, "{seen:?}");
+    assert!(seen.stderr.contains("did not come to its end"), "{seen:?}");
+    assert!(seen.stderr.contains("telusur import FILE"), "{seen:?}");
+    let list: serde_json::Value =
+        serde_json::from_str(&place.run(&["ls", "--json"]).stdout).unwrap();
+    assert_eq!(list[0]["state"], "paused");
+    let place = place.with("d.jsonl", "{\"id\":\"1\",\"text\":\"kopi\"}\n");
+    assert_eq!(place.run(&["import", "d.jsonl"]).code, 0);
+    let list: serde_json::Value =
+        serde_json::from_str(&place.run(&["ls", "--json"]).stdout).unwrap();
+    assert_eq!((list.as_array().unwrap().len(), &list[0]["state"]), (1, &"completed".into()));
+}
+
+#[test]
+fn the_budget_of_a_host_is_for_ids_if_it_is_named() {
+    let place = Place::new();
+    let linear = ["linear", "https://example.org/{id}", "--from", "1", "--to", "9", "--dry-run"];
+    let limits = |more: &[&str]| {
+        let seen = place.run(&[&linear[..], &["--json"], more].concat());
+        let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+        answer["limits"]["ids_per_host_max"].clone()
+    };
+    assert_eq!(limits(&[]), serde_json::Value::Null);
+    assert_eq!(limits(&["--max-per-host", "5"]), 5);
+}

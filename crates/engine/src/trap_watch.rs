@@ -1,0 +1,267 @@
+//! [`TrapWatch`]: finds out sites that say the same under endless addresses. Pages of one URL shape
+//! that look alike, each found on another of them, end that shape's budget. Pure but for its lock.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use telusur_model::PageUrl;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::page_look::{PageLook, title_key};
+
+/// Look-alikes in a row that end a shape: the addresses that differ in numbers, those of one
+/// directory, those below the first directory, and the whole host. The wider, the more.
+const RUNS_MAX: [u32; 4] = [60, 80, 100, 200];
+/// Looks of one shape that are told apart: a trap may take turns.
+const LOOKS_MAX: usize = 4;
+/// Shapes that are watched in one crawl: about 5 MB.
+const SHAPES_MAX: usize = 10_000;
+/// Look-alikes that are remembered of one shape, to know what was found on them.
+const MEMBERS_MAX: usize = 1024;
+/// Titles in a row that are the same, after which texts are compared, too.
+const TITLES_BEFORE_TEXT: u32 = 8;
+
+/// A page that was read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    pub(crate) url: &'a PageUrl,
+    /// Where it was found.
+    pub(crate) referrer: Option<&'a str>,
+    pub(crate) title: &'a str,
+    /// Its text; empty if nobody took it.
+    pub(crate) text: &'a str,
+    /// It looks like what the site sends for pages that do not exist.
+    pub(crate) is_soft_404: bool,
+}
+
+/// What a crawl has seen of its sites' shapes. In memory alone: after a restart a trap is found out
+/// anew, at the cost of some dozens of pages.
+#[derive(Debug, Default)]
+pub(crate) struct TrapWatch {
+    shapes: Mutex<Shapes>,
+    has_ended: AtomicBool,
+    wants_text: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Shapes {
+    watched: HashMap<u64, Shape>,
+    /// Shapes whose budget has ended, with the rule in words.
+    ended: HashMap<u64, String>,
+}
+
+#[derive(Debug, Default)]
+struct Shape {
+    looks: VecDeque<Look>,
+    /// Look-alikes in a row, as far as they were found on look-alikes.
+    run: u32,
+    /// Pages in a row whose title was known.
+    titles: u32,
+    members: HashSet<u64>,
+}
+
+#[derive(Debug)]
+struct Look {
+    title: u64,
+    /// Taken at the second page with this title.
+    page: Option<PageLook>,
+}
+
+impl TrapWatch {
+    /// Whether the texts of pages are needed to tell traps from pages with equal titles.
+    pub(crate) fn wants_text(&self) -> bool {
+        self.wants_text.load(Ordering::Relaxed)
+    }
+
+    /// The rule that ends the shape of a URL, if there is one.
+    pub(crate) fn rule_for(&self, url: &PageUrl) -> Option<String> {
+        if !self.has_ended.load(Ordering::Relaxed) {
+            return None;
+        }
+        let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = (0..).zip(shapes_of(url)).map(|(width, shape)| key_of(width, &shape));
+        keys.find_map(|key| shapes.ended.get(&key).cloned())
+    }
+
+    /// Takes note of a page. Gives the rule if it is one more look-alike of a shape that has ended.
+    pub(crate) fn note(&self, seen: Seen<'_>) -> Option<String> {
+        let title = title_key(seen.url, seen.title);
+        let page = (!seen.text.is_empty()).then(|| PageLook::of(seen.url, seen.title, seen.text));
+        let own = xxh3_64(seen.url.as_str().as_bytes());
+        let referrer = seen.referrer.map(|url| xxh3_64(url.as_bytes()));
+        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Shapes { watched, ended } = &mut *shapes;
+        if watched.len() >= SHAPES_MAX {
+            watched.retain(|key, shape| ended.contains_key(key) || shape.run > 0);
+        }
+        let mut rule = None;
+        for (width, (shape, run_max)) in (0..).zip(shapes_of(seen.url).into_iter().zip(RUNS_MAX)) {
+            let key = key_of(width, &shape);
+            if watched.len() >= SHAPES_MAX && !watched.contains_key(&key) {
+                continue;
+            }
+            let state = watched.entry(key).or_default();
+            let is_like = state.has_look(title, page.as_ref()) || seen.is_soft_404;
+            let is_found_on_one = referrer.is_some_and(|url| state.members.contains(&url));
+            if !is_like {
+                state.add_look(title, page.clone());
+                state.run = 0;
+            } else if is_found_on_one {
+                state.run += 1;
+            }
+            if state.members.len() < MEMBERS_MAX {
+                state.members.insert(own);
+            }
+            if state.titles >= TITLES_BEFORE_TEXT {
+                self.wants_text.store(true, Ordering::Relaxed);
+            }
+            if is_like && state.run >= run_max {
+                let new = || format!("{} pages in a row like {shape} say the same", state.run);
+                rule = Some(ended.entry(key).or_insert_with(new).clone());
+                self.has_ended.store(true, Ordering::Relaxed);
+            }
+        }
+        rule
+    }
+}
+
+impl Shape {
+    /// Whether a page looks like one that was seen. Without a text nobody can tell.
+    fn has_look(&mut self, title: u64, page: Option<&PageLook>) -> bool {
+        let mut same_title = self.looks.iter_mut().filter(|look| look.title == title).peekable();
+        let Some(_) = same_title.peek() else {
+            self.titles = 0;
+            return false;
+        };
+        self.titles = self.titles.saturating_add(1);
+        let Some(page) = page else { return false };
+        for look in same_title {
+            match &look.page {
+                Some(known) if known.is_like(page) => return true,
+                Some(_) => {}
+                None => look.page = Some(page.clone()),
+            }
+        }
+        false
+    }
+
+    fn add_look(&mut self, title: u64, page: Option<PageLook>) {
+        let is_known = self.looks.iter().any(|look| look.title == title && look.page == page);
+        if is_known || page.is_none() && self.looks.iter().any(|look| look.title == title) {
+            return;
+        }
+        if self.looks.len() >= LOOKS_MAX {
+            self.looks.pop_front();
+            self.members.clear();
+        }
+        self.looks.push_back(Look { title, page });
+    }
+}
+
+/// The shapes of a URL, the narrowest first: its numbers left out, its directory, what lies below
+/// its first directory, its host.
+fn shapes_of(url: &PageUrl) -> [String; 4] {
+    let origin = url.origin();
+    let path = url.path().trim_end_matches('/');
+    let names: Vec<&str> = url
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
+        .collect();
+    let query = if names.is_empty() { String::new() } else { format!("?{}=*", names.join("=*&")) };
+    let mut plain = String::with_capacity(path.len());
+    for letter in path.chars() {
+        match letter {
+            '0'..='9' if plain.ends_with('*') => {}
+            '0'..='9' => plain.push('*'),
+            other => plain.push(other),
+        }
+    }
+    let directory = path.rfind('/').map_or("", |end| &path[..end]);
+    let first = path.split('/').nth(1).unwrap_or_default();
+    [
+        format!("{origin}{plain}{query}"),
+        format!("{origin}{directory}/*{}", if query.is_empty() { "" } else { "?*" }),
+        format!("{origin}/{first}/**"),
+        format!("{origin}/**"),
+    ]
+}
+
+/// The narrowest shape of one page may read like a wider one of another.
+fn key_of(width: u64, shape: &str) -> u64 {
+    xxh3_64(shape.as_bytes()).wrapping_add(width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str =
+        "you have come to a room with many doors all of which look the same choose one";
+
+    /// Walks through a site whose pages each lead to the next, and counts those taken before a rule.
+    fn pages_until_rule(path: impl Fn(u32) -> String, text: impl Fn(u32) -> String) -> Option<u32> {
+        let watch = TrapWatch::default();
+        let url = |n| PageUrl::parse(&format!("http://a.org{}", path(n))).unwrap();
+        (1..1000).find(|&n| {
+            let (url, referrer) = (url(n), url(n - 1).to_string());
+            let text = text(n);
+            let seen = Seen {
+                url: &url,
+                referrer: Some(&referrer),
+                title: "A room",
+                text: &text,
+                is_soft_404: false,
+            };
+            let rule = watch.note(seen);
+            assert_eq!(rule, watch.rule_for(&url));
+            rule.is_some()
+        })
+    }
+
+    /// Words of a page of its own.
+    fn words(n: u32) -> String {
+        (0..50).map(|k: u32| format!("{} ", k.wrapping_mul(n).wrapping_mul(0x9E37_79B1))).collect()
+    }
+
+    #[test]
+    fn endless_look_alikes_end_after_some_dozens() {
+        let said = |n: u32| format!("{TEXT} {n}");
+        let numbered = pages_until_rule(|n| format!("/room/{n}"), said).unwrap();
+        assert!((60..70).contains(&numbered), "{numbered}");
+        let name =
+            |n: u32| format!("{:x}", n.wrapping_mul(0x9E37_79B1)).replace(char::is_numeric, "q");
+        let named =
+            pages_until_rule(|n| format!("/room/{}", name(n)), |_| TEXT.to_owned()).unwrap();
+        assert!((80..90).contains(&named), "{named}");
+        let deep = |n: u32| format!("/maze/{}/{}", name(n), name(n + 7));
+        let deep = pages_until_rule(deep, |_| TEXT.to_owned()).unwrap();
+        assert!((100..110).contains(&deep), "{deep}");
+    }
+
+    #[test]
+    fn pages_that_say_something_go_on() {
+        let said = |n: u32| words(n).replace(char::is_numeric, "x") + &words(n);
+        assert_eq!(pages_until_rule(|n| format!("/item/{n}"), said), None);
+    }
+
+    /// A list of look-alikes is no trap: it has an end.
+    #[test]
+    fn look_alikes_that_do_not_lead_to_each_other_go_on() {
+        let watch = TrapWatch::default();
+        for n in 0..1000 {
+            let url = PageUrl::parse(&format!("http://a.org/item/{n}")).unwrap();
+            let seen = Seen {
+                url: &url,
+                referrer: Some("http://a.org/list"),
+                title: "Item",
+                text: TEXT,
+                is_soft_404: false,
+            };
+            assert_eq!(watch.note(seen), None);
+        }
+    }
+}
