@@ -134,7 +134,8 @@ async fn a_probe_that_stalls_or_is_refused_costs_the_site_nothing() {
 async fn a_crawl_goes_on_by_itself_when_there_is_space_again() {
     let bench = Bench::of_site(|path| {
         let number: u64 = path.trim_start_matches('/').parse().unwrap_or(0);
-        page(&[&format!("/{}", 2 * number + 1), &format!("/{}", 2 * number + 2)])
+        let links = [format!("/{}", 2 * number + 1), format!("/{}", 2 * number + 2)];
+        FakeAnswer::page_about(number, &[&links[0], &links[1]])
     });
     let store = bench.open();
     let disk = Arc::new(ShortDisk { store: Arc::clone(&store), free_bytes: AtomicU64::new(999) });
