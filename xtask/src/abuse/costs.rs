@@ -9,7 +9,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use telusur_testkit::Dice;
 
-use self::bodies::{Bodies, Route};
+use self::bodies::{BODY_BYTES_MAX, Bodies, Route};
 use super::table::Table;
 use super::{Field, Target};
 use crate::load_client::Client;
@@ -56,7 +56,12 @@ impl Worst {
         let pid = target.service.pid();
         let idle = Peak::forget(pid)?;
         let mut client = Client::connect(target.service.address).await?;
-        let reply = client.send(route.method, route.path, body).await?;
+        let Ok(reply) = client.send(route.method, route.path, body).await else {
+            // Cut off in the middle of a body that is too large.
+            ensure!(body.len() > BODY_BYTES_MAX, "no answer to {} bytes of body", body.len());
+            self.refused += 1;
+            return Ok(());
+        };
         let cpu_s = look(pid).cpu_seconds - idle.cpu_seconds;
         let memory_mb = (peak_kb(pid)?.saturating_sub(idle.resident_kb)) as f64 / 1000.0;
         match reply.status {

@@ -49,17 +49,17 @@ pub(super) async fn attack(field: &Field, table: &mut Table) -> anyhow::Result<(
         }
     }
     until_idle(&target).await?;
+    judge_keys(&target, &repeated, table).await?;
     let ordered = order_about(&target, &mut dice).await?;
+    table.told(NAME, "orders about them that were hung up on", ordered as f64);
     until_idle(&target).await?;
-    judge(field, target, &repeated, ordered, table).await
+    judge_list(field, target, table).await
 }
 
-/// Compares what the service lists with what the store holds once it has ended.
-async fn judge(
-    field: &Field,
-    target: Target,
+/// Each key has made one crawl at most, and exactly one where its request came through.
+async fn judge_keys(
+    target: &Target,
     repeated: &BTreeSet<String>,
-    ordered: usize,
     table: &mut Table,
 ) -> anyhow::Result<()> {
     let listed = target.crawls().await?;
@@ -69,16 +69,20 @@ async fn judge(
     }
     let doubled = by_key.values().filter(|count| **count > 1).count();
     let missing = repeated.iter().filter(|key| !by_key.contains_key(key.as_str())).count();
+    table.told(NAME, "crawls that were made by 2,000 requests", listed.len() as f64);
+    table.at_most(NAME, "keys that made more than one crawl", doubled as f64, 0.0);
+    table.at_most(NAME, "keys that were repeated in full and made none", missing as f64, 0.0);
+    Ok(())
+}
+
+/// Compares what the service lists with what the store holds once it has ended.
+async fn judge_list(field: &Field, target: Target, table: &mut Table) -> anyhow::Result<()> {
+    let listed = target.crawls().await?;
     let unfinished = listed.iter().filter(|crawl| crawl["state"] != "completed").count();
     let Target { service, data } = target;
     service.end()?;
     let stored = ids(field.ask(&data, &["ls"])?.as_array().context("a list of crawls")?);
-    let listed = ids(&listed);
-    let apart = listed.symmetric_difference(&stored).count();
-    table.told(NAME, "crawls that were made by 2,000 requests", listed.len() as f64);
-    table.told(NAME, "orders about them that were hung up on", ordered as f64);
-    table.at_most(NAME, "keys that made more than one crawl", doubled as f64, 0.0);
-    table.at_most(NAME, "keys that were repeated in full and made none", missing as f64, 0.0);
+    let apart = ids(&listed).symmetric_difference(&stored).count();
     table.at_most(NAME, "crawls that are listed or stored, not both", apart as f64, 0.0);
     table.at_most(NAME, "crawls that did not run to their end", unfinished as f64, 0.0);
     Ok(())

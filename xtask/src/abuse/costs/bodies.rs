@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use telusur_testkit::Dice;
 
 /// Most bytes of a body that the service takes; what is larger is refused before it is read.
-const BODY_BYTES_MAX: usize = 1 << 20;
+pub(super) const BODY_BYTES_MAX: usize = 1 << 20;
 /// Deepest nesting that is made up.
 const DEPTH_MAX: usize = 6;
 
@@ -46,15 +46,17 @@ impl Bodies {
         Ok(Self { description, schemas })
     }
 
-    /// A body for one of the routes. Most are for crawls, which have most fields.
+    /// A body for one of the routes. Most are for crawls, which have most fields. Every second one keeps
+    /// to what is allowed in all its fields, and has few of them.
     pub(super) fn make_up(&self, number: u64, dice: &mut Dice) -> (Route, Value) {
         let index = if number.is_multiple_of(5) { dice.index(self.schemas.len()) } else { 0 };
         let (route, schema) = &self.schemas[index];
-        let mut bytes_left = BODY_BYTES_MAX * 9 / 10;
-        let mut value = self.value(schema, "", 0, &mut bytes_left, dice);
+        let is_bold = dice.chance(0.5);
+        let mut maker = Maker { bodies: self, dice, bytes_left: BODY_BYTES_MAX * 9 / 10, is_bold };
+        let mut value = maker.value(schema, "", 0);
         // Without a start nothing else of a crawl is looked at.
         if let Value::Object(fields) = &mut value
-            && dice.chance(0.8)
+            && (!is_bold || dice.chance(0.8))
         {
             match route.path {
                 "/api/v1/crawls" if !fields.contains_key("linear") => {
@@ -69,87 +71,106 @@ impl Bodies {
         (*route, value)
     }
 
-    fn value(
-        &self,
-        schema: &Value,
-        name: &str,
-        depth: usize,
-        bytes_left: &mut usize,
-        dice: &mut Dice,
-    ) -> Value {
-        let schema = self.resolved(schema);
-        if depth > DEPTH_MAX || *bytes_left == 0 {
-            return Value::Null;
-        }
-        if dice.chance(0.02) {
-            return wrong(dice);
-        }
-        for choice in ["oneOf", "anyOf", "allOf"] {
-            if let Some(choices) = schema[choice].as_array().filter(|it| !it.is_empty()) {
-                let pick = &choices[dice.index(choices.len())];
-                return self.value(pick, name, depth, bytes_left, dice);
-            }
-        }
-        match kind(schema) {
-            "object" => self.object(schema, depth, bytes_left, dice),
-            "array" => self.array(schema, name, depth, bytes_left, dice),
-            "integer" | "number" => number(schema, dice),
-            "boolean" => json!(name != "dry_run" && dice.chance(0.5)),
-            "string" => string(name, bytes_left, dice),
-            _ => Value::Null,
-        }
-    }
-
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str().and_then(|it| it.strip_prefix('#')) {
             Some(pointer) => self.description.pointer(pointer).unwrap_or(schema),
             None => schema,
         }
     }
+}
 
-    fn object(
-        &self,
-        schema: &Value,
-        depth: usize,
-        bytes_left: &mut usize,
-        dice: &mut Dice,
-    ) -> Value {
+/// Makes up one body.
+struct Maker<'a> {
+    bodies: &'a Bodies,
+    dice: &'a mut Dice,
+    bytes_left: usize,
+    /// Whether values may be of the wrong kind, or beyond their limits.
+    is_bold: bool,
+}
+
+impl Maker<'_> {
+    fn value(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
+        let bodies = self.bodies;
+        let schema = bodies.resolved(schema);
+        if depth > DEPTH_MAX || self.bytes_left == 0 {
+            return Value::Null;
+        }
+        if self.is_bold && self.dice.chance(0.02) {
+            return wrong(self.dice);
+        }
+        for choice in ["oneOf", "anyOf", "allOf"] {
+            if let Some(choices) = schema[choice].as_array().filter(|it| !it.is_empty()) {
+                let pick = &choices[self.dice.index(choices.len())];
+                return self.value(pick, name, depth);
+            }
+        }
+        match kind(schema) {
+            "object" => self.object(schema, depth),
+            "array" => self.array(schema, name, depth),
+            "integer" | "number" => self.number(schema),
+            "boolean" => json!(name != "dry_run" && self.dice.chance(0.5)),
+            "string" => self.string(name),
+            _ => Value::Null,
+        }
+    }
+
+    fn object(&mut self, schema: &Value, depth: usize) -> Value {
+        let share = if self.is_bold || depth > 0 { 0.4 } else { 0.2 };
         let mut fields = Map::new();
         if let Some(properties) = schema["properties"].as_object() {
             for (name, property) in properties {
-                if dice.chance(0.4) {
-                    let value = self.value(property, name, depth + 1, bytes_left, dice);
-                    fields.insert(name.clone(), value);
+                if self.dice.chance(share) {
+                    fields.insert(name.clone(), self.value(property, name, depth + 1));
                 }
             }
         }
         if schema["additionalProperties"].is_object() {
-            for number in 0..count(dice, 2_000) {
-                let value = string("", bytes_left, dice);
-                fields.insert(format!("name-{number}"), value);
+            let most = if self.is_bold { 2_000 } else { 20 };
+            for number in 0..count(self.dice, most) {
+                fields.insert(format!("name-{number}"), self.string(""));
             }
         }
         Value::Object(fields)
     }
 
-    fn array(
-        &self,
-        schema: &Value,
-        name: &str,
-        depth: usize,
-        bytes_left: &mut usize,
-        dice: &mut Dice,
-    ) -> Value {
+    fn array(&mut self, schema: &Value, name: &str, depth: usize) -> Value {
         // All items alike: what costs much once costs most when repeated.
-        let item = self.value(&schema["items"], name, depth + 1, bytes_left, dice);
+        let item = self.value(&schema["items"], name, depth + 1);
         let bytes = item.to_string().len() + 1;
-        let items = count(dice, 20_000).min(*bytes_left / bytes);
-        *bytes_left -= items * bytes;
-        let spread = |number: usize| match &item {
-            Value::String(text) if name != "ids" => json!(text.replace("{n}", &number.to_string())),
+        let items = count(self.dice, 20_000).min(self.bytes_left / bytes);
+        self.bytes_left -= items * bytes;
+        let numbered = |number: usize| match &item {
+            Value::String(text) => json!(text.replace("{n}", &number.to_string())),
             other => other.clone(),
         };
-        Value::Array((0..items).map(spread).collect())
+        Value::Array((0..items).map(numbered).collect())
+    }
+
+    fn number(&mut self, schema: &Value) -> Value {
+        let least = schema["minimum"].as_i64().unwrap_or(0);
+        let most = schema["maximum"].as_u64();
+        let allowed = [json!(least), json!(1), json!(100), json!(most.unwrap_or(1_000_000))];
+        let beyond = [
+            json!(most.map_or(u64::MAX, |most| most.saturating_add(1))),
+            json!(least - 1),
+            json!(0.5),
+        ];
+        let choices = if self.is_bold { [&allowed[..], &beyond].concat() } else { allowed.into() };
+        choices[self.dice.index(choices.len())].clone()
+    }
+
+    fn string(&mut self, name: &str) -> Value {
+        let choices = texts(name);
+        // The first one is what people write.
+        let index =
+            if self.is_bold || self.dice.chance(0.5) { self.dice.index(choices.len()) } else { 0 };
+        let text = choices[index].clone();
+        let value = Value::String(text);
+        match self.bytes_left.checked_sub(value.to_string().len()) {
+            Some(left) => self.bytes_left = left,
+            None => return json!("z"),
+        }
+        value
     }
 }
 
@@ -174,23 +195,9 @@ fn count(dice: &mut Dice, most: usize) -> usize {
     [1, 3, 90, most][dice.index(4)]
 }
 
-fn number(schema: &Value, dice: &mut Dice) -> Value {
-    let least = schema["minimum"].as_i64().unwrap_or(0);
-    let most = schema["maximum"].as_u64();
-    let values = [
-        json!(least),
-        json!(1),
-        json!(100),
-        json!(most.unwrap_or(1_000_000)),
-        json!(most.map_or(u64::MAX, |most| most.saturating_add(1))),
-        json!(least - 1),
-        json!(0.5),
-    ];
-    values[dice.index(values.len())].clone()
-}
-
-fn string(name: &str, bytes_left: &mut usize, dice: &mut Dice) -> Value {
-    let choices: Vec<String> = match name {
+/// What a field of this name may hold: at first what people write, then what is costly.
+fn texts(name: &str) -> Vec<String> {
+    match name {
         "kind" => ["page", "prefix", "host", "domain", "any"].map(str::to_owned).into(),
         "keep" => ["none", "text", "html", "raw"].map(str::to_owned).into(),
         "include" | "exclude" => patterns(),
@@ -229,13 +236,7 @@ fn string(name: &str, bytes_left: &mut usize, dice: &mut Dice) -> Value {
         _ => {
             vec!["word".into(), "x".repeat(100), "é\u{202e}\u{0}".repeat(300), "y".repeat(100_000)]
         }
-    };
-    let text = choices[dice.index(choices.len())].clone();
-    if text.len() > *bytes_left {
-        return json!("z");
     }
-    *bytes_left -= text.len();
-    Value::String(text)
 }
 
 /// Patterns that are short to write and large when compiled.
