@@ -14,6 +14,12 @@ export const PLANTED =
 const PAGES_AT_ONCE = 40;
 const PAGE_MS = 300;
 
+/** Words that no page of another number has: endless pages that look alike are a trap, and end a crawl. */
+function ownWords(number) {
+  const word = (place) => (((number + 1) * (place + 7) * 2654435761) % 4294967296).toString(36).replace(/\d/g, "q");
+  return Array.from({ length: 40 }, (_, place) => word(place)).join(" ");
+}
+
 /** One page with every kind of content, each of them hostile. */
 function plantedPage(number) {
   const text = PLANTED.replaceAll("<", "&lt;");
@@ -23,7 +29,7 @@ function plantedPage(number) {
   return `<!doctype html><html lang="en"><title>${text} ${number}</title>
     <meta name="description" content="${text}"><link rel="stylesheet" href="http://planted.test/a.css">
     <style>h1 { color: red; } /* ${text} */</style>
-    <h1>Planted page ${number}</h1><p>zebra ${text} zebra crossing</p>${PLANTED}
+    <h1>Planted page ${number}</h1><p>zebra ${text} zebra crossing</p><p>${ownWords(number)}</p>${PLANTED}
     <table><caption>${text}</caption><tr><th>${text}</th><th>Second</th></tr><tr><td>${text}</td><td>4</td></tr></table>
     <ul><li>${text}<ul><li>below ${text}</li></ul></li></ul>
     <img src="/picture.png" alt="${text}" width="10" height="10">

@@ -6,10 +6,10 @@ mod bodies;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 use telusur_testkit::Dice;
 
-use self::bodies::{BODY_BYTES_MAX, Bodies, Route};
+use self::bodies::{BODY_BYTES_MAX, Bodies, known_costly};
 use super::table::Table;
 use super::{Field, Target};
 use crate::load_client::Client;
@@ -36,14 +36,24 @@ pub(super) async fn attack(field: &Field, table: &mut Table) -> anyhow::Result<(
     let bodies = Bodies::of(target.get("/api/v1/openapi.json").await?)?;
     let mut dice = Dice::new(8);
     let mut worst = Worst::default();
+    for body in known_costly() {
+        worst.add(&target, "POST", "/api/v1/crawls", &body).await?;
+    }
+    let crawl = json!({ "urls": ["http://127.9.0.1:9999/"], "manners": { "delay_ms": 60_000 } });
+    let crawl = target.post("/api/v1/crawls", &crawl).await?;
+    let path = format!("/api/v1/crawls/{}", crawl["id"].as_str().context("a crawl without an id")?);
+    for body in known_costly() {
+        let change = json!({ "exclude": body["scope"]["exclude"] });
+        worst.add(&target, "PATCH", &path, &change).await?;
+    }
     for number in 0..REQUESTS {
         let (route, body) = bodies.make_up(number, &mut dice);
-        worst.add(&target, route, &body.to_string()).await?;
+        worst.add(&target, route.method, route.path, &body).await?;
     }
     for costly in &worst.costly {
         eprintln!("  costly: {costly}");
     }
-    table.told(NAME, "requests that were accepted, of 1,000", worst.accepted as f64);
+    table.told(NAME, "requests that were accepted", worst.accepted as f64);
     table.told(NAME, "requests that were refused", worst.refused as f64);
     table.at_most(NAME, "answers of 500 and above", worst.server_errors as f64, 0.0);
     table.at_most(NAME, "CPU of the costliest request, s", worst.cpu_s, CPU_S_MAX);
@@ -52,11 +62,18 @@ pub(super) async fn attack(field: &Field, table: &mut Table) -> anyhow::Result<(
 }
 
 impl Worst {
-    async fn add(&mut self, target: &Target, route: Route, body: &str) -> anyhow::Result<()> {
+    async fn add(
+        &mut self,
+        target: &Target,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> anyhow::Result<()> {
+        let body = body.to_string();
         let pid = target.service.pid();
         let idle = Peak::forget(pid)?;
         let mut client = Client::connect(target.service.address).await?;
-        let Ok(reply) = client.send(route.method, route.path, body).await else {
+        let Ok(reply) = client.send(method, path, &body).await else {
             // Cut off in the middle of a body that is too large.
             ensure!(body.len() > BODY_BYTES_MAX, "no answer to {} bytes of body", body.len());
             self.refused += 1;
@@ -72,9 +89,8 @@ impl Worst {
         if cpu_s > CPU_S_MAX || memory_mb > MEMORY_MB_MAX || reply.status >= 500 {
             let start: String = body.chars().take(160).collect();
             self.costly.push(format!(
-                "{} {}: {cpu_s:.2} s, {memory_mb:.0} MB, {} bytes of body: {start}",
+                "{} {method} {path}: {cpu_s:.2} s, {memory_mb:.0} MB, {} bytes of body: {start}",
                 reply.status,
-                route.path,
                 body.len()
             ));
         }

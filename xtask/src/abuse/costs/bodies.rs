@@ -26,6 +26,36 @@ const ROUTES: [Route; 5] = [
     Route { method: "POST", path: "/api/v1/map" },
 ];
 
+/// Bodies that cost much once, or look as if they did.
+pub(super) fn known_costly() -> Vec<Value> {
+    let urls = |count: usize| -> Vec<String> {
+        (0..count).map(|number| format!("http://127.9.0.1:9999/some/page/{number}")).collect()
+    };
+    let folded = |count: usize| -> Vec<String> {
+        (0..count).map(|number| format!("(?i){}{number}", r"\w".repeat(199))).collect()
+    };
+    let wide: Vec<String> = ('a'..='z').map(|letter| format!("[!-~]{{99}}{letter}")).collect();
+    let templates: Vec<String> =
+        (0..1_000).map(|number| format!("http://127.9.0.1:9999/{number}/{{id}}")).collect();
+    let ids: String = (0..100_000).map(|id| format!("{}\n", id * 3)).collect();
+    vec![
+        json!({ "urls": urls(1), "scope": { "include": folded(100), "exclude": folded(100) } }),
+        json!({ "urls": urls(10_000), "scope": { "exclude": ["http", wide.join("|")] } }),
+        json!({ "urls": urls(10_000), "scope": { "exclude": [wide.join("|")] } }),
+        json!({ "urls": urls(1), "scope": { "exclude": vec![r"\w{200}"; 90] } }),
+        json!({ "urls": urls(1), "scope": { "exclude": [r"[\p{L}\p{N}]{1000}"] } }),
+        json!({ "linear": { "templates": templates, "ids": ids } }),
+        json!({ "linear": {
+            "template": "http://127.9.0.1:9999/{id}", "from": 1, "to": 9,
+            "missing": (0..20_000).map(|it| format!("RX:\"w{it}\"")).collect::<Vec<_>>().join(","),
+        } }),
+        json!({ "linear": {
+            "template": "http://127.9.0.1:9999/{id}", "from": 1, "to": 9,
+            "missing": format!("RX:\"{}\"", folded(1)[0]),
+        } }),
+    ]
+}
+
 /// The description that bodies are made up from.
 pub(super) struct Bodies {
     description: Value,
