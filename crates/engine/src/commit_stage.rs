@@ -237,7 +237,7 @@ impl Writer {
                 group.errands.push((*visit, *end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
-                let row = self.store.origin(&url.origin())?;
+                let row = self.faults.watch_read(crawl, || self.store.origin(&url.origin()))?;
                 let stored = row.and_then(|row| StoredRobots::of(row, &product_token));
                 self.report(Written::Robots { crawl, url, stored });
             }
@@ -256,7 +256,7 @@ impl Writer {
             CommitWork::Refill { crawl, host, region, after, max } => {
                 let later = region == Region::Later;
                 let ask = QueueAsk { crawl, host: &host, later, after, max };
-                let queued = self.store.queued(ask)?;
+                let queued = self.faults.watch_read(crawl, || self.store.queued(ask))?;
                 let exhausted = queued.len() < max;
                 self.report(Written::Refill { crawl, host, region, queued, exhausted });
             }

@@ -377,7 +377,8 @@ impl CrawlTask {
         {
             self.page_seen(visit.crawl, &visit.url);
         }
-        let work = ParseWork { visit, fetched, disposition, context };
+        let is_cost_watched = self.frontier.watches_cost(&visit.url.host());
+        let work = ParseWork { visit, fetched, disposition, context, is_cost_watched };
         // The queue needs no bound of its own: it holds no more than the pipeline does.
         self.parse.send(work, self.clock.now());
         Ok(())

@@ -48,6 +48,24 @@ impl Faults {
         done
     }
 
+    /// The same for work that only reads for one crawl: also a block that cannot be read, which a store
+    /// reports as an error of its engine or of the disk, belongs to that crawl.
+    pub(crate) fn watch_read<T>(
+        &self,
+        crawl: CrawlNo,
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let done = self.watch(&[crawl], work);
+        match &done {
+            Err(
+                error @ (StoreError::Damaged(_) | StoreError::Engine(_) | StoreError::Io { .. }),
+            ) => self.blame(&[crawl], &error.to_string()),
+            Err(StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_))
+            | Ok(_) => {}
+        }
+        done
+    }
+
     pub(crate) fn blame(&self, crawls: &[CrawlNo], why: &str) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         for crawl in crawls {
@@ -70,13 +88,13 @@ impl Faults {
         store: &dyn Store,
         clock: &dyn Clock,
     ) {
-        if !may_be_of_a_crawl(error) {
-            return;
-        }
-        let mut suspects = self.found();
-        if suspects.is_empty() {
-            suspects = unnamed_suspects(error, running, store);
-        }
+        let named = self.found();
+        let suspects = match blame_of(error) {
+            Blame::Nobody => return,
+            Blame::Named => named,
+            Blame::Anybody if named.is_empty() => unnamed_suspects(error, running, store),
+            Blame::Anybody => named,
+        };
         let is_certain = suspects.len() == 1;
         for (crawl, why) in suspects {
             if let Err(error) = note(store, clock, crawl, &why, is_certain) {
@@ -123,18 +141,25 @@ fn note(
     store.set_fault(crawl, Some(fault))
 }
 
-/// A full or failing disk, and parsers that cannot be started, are nobody's fault.
-fn may_be_of_a_crawl(error: &EngineError) -> bool {
+/// Whose fault an error may be.
+enum Blame {
+    Nobody,
+    /// Only those that a stage has named.
+    Named,
+    /// Those that a stage has named, or else any of them.
+    Anybody,
+}
+
+/// A full disk, a failed write, and parsers that cannot be started, are nobody's fault. What cannot be
+/// read is the fault of the crawl that it was read for, and of no other.
+fn blame_of(error: &EngineError) -> Blame {
     match error {
-        EngineError::StageDied(_) | EngineError::Store(StoreError::Damaged(_)) => true,
+        EngineError::StageDied(_) | EngineError::Store(StoreError::Damaged(_)) => Blame::Anybody,
+        EngineError::Store(StoreError::Io { .. } | StoreError::Engine(_)) => Blame::Named,
         EngineError::Parser(_)
         | EngineError::Store(
-            StoreError::DiskFull(_)
-            | StoreError::Locked { .. }
-            | StoreError::Unusable(_)
-            | StoreError::Io { .. }
-            | StoreError::Engine(_),
-        ) => false,
+            StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_),
+        ) => Blame::Nobody,
     }
 }
 

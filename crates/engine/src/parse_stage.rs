@@ -42,6 +42,8 @@ pub(crate) struct ParseWork {
     pub(crate) fetched: Fetched,
     pub(crate) disposition: Disposition,
     pub(crate) context: Arc<CrawlContext>,
+    /// Whether the host's last page was costly: what this one costs is told in any case.
+    pub(crate) is_cost_watched: bool,
 }
 
 /// Starts the threads. They end when the sender of work is gone.
@@ -126,8 +128,9 @@ impl Reader {
                 Err(error) => return self.give_up(error),
             };
             let (mut ended, mut costs) = (Vec::with_capacity(works.len()), Vec::new());
-            for (index, (work, ahead)) in works.into_iter().zip(ahead).enumerate() {
+            for (work, ahead) in works.into_iter().zip(ahead) {
                 let (crawl, host) = (work.visit.crawl, work.visit.url.host());
+                let (is_watched, purpose) = (work.is_cost_watched, work.visit.purpose);
                 let deaths = ahead.as_ref().map_or(0, |ahead| ahead.deaths);
                 let read = self.faults.watch(&[crawl], || self.read(work, ahead));
                 let ReadWork { done, cpu } = match read {
@@ -138,8 +141,10 @@ impl Reader {
                 ended.push(done);
                 costs.push(cpu);
                 let cost_ms = cpu.map(|cpu| u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX));
+                // A probe teaches how unknown URLs look, and nothing else.
                 if let Some(cpu_ms) = cost_ms
-                    && (batch.is_costly(index) || cpu_ms >= COSTLY_PARSE_MS || deaths > 0)
+                    && purpose != Purpose::Probe
+                    && (is_watched || cpu_ms >= COSTLY_PARSE_MS || deaths > 0)
                 {
                     // Before the page is committed: the host's next visit waits for that.
                     let cost = PageCost { cpu_ms, has_killed: deaths > 0 };
@@ -211,7 +216,7 @@ impl Reader {
         ahead: Option<Reading<PageRead>>,
         cpu: &Cell<Option<Duration>>,
     ) -> Result<CommitWork, PoolError> {
-        let ParseWork { visit, fetched, disposition, context } = work;
+        let ParseWork { visit, fetched, disposition, context, is_cost_watched: _ } = work;
         let body_bytes = fetched.body_bytes();
         // In this order: if time passes in between, the request seems later than it was, and its host
         // is left alone for longer.

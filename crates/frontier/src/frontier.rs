@@ -351,8 +351,8 @@ impl Frontier {
         self.refresh_host_and_address(host, address);
     }
 
-    /// A page of a host was parsed. Need not be told of pages that cost little, unless one of the
-    /// host's pages cost much lately. Says what the host pays for it.
+    /// A page of a host was parsed. Need not be told of pages that cost little, unless
+    /// [`watches_cost`](Self::watches_cost) of the host. Says what the host pays for it.
     pub fn parsed(&mut self, host: &Host, cost: PageCost, now: Moment) -> ParseCharge {
         self.advance(now);
         let Some(host) = self.hosts.id(host) else { return ParseCharge::None };
@@ -362,6 +362,11 @@ impl Frontier {
         state.pace.keep_quiet_until(state.parse_cost.quiet_until());
         self.refresh_host(host);
         charge
+    }
+
+    /// Whether a page of the host cost much, or killed the parser, and none was cheap since.
+    pub fn watches_cost(&self, host: &Host) -> bool {
+        self.hosts.id(host).is_some_and(|host| self.hosts.get(host).parse_cost.is_watched())
     }
 
     /// Whether a host is not asked because its pages keep killing the parser.

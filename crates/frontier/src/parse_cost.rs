@@ -126,6 +126,11 @@ impl ParseCost {
         self.is_costly && !self.is_given_up()
     }
 
+    /// Whether a cheap page would change anything: then it is told of too.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_costly || self.kills > 0
+    }
+
     pub(crate) fn is_given_up(&self) -> bool {
         self.parks > PARKS_MAX
     }

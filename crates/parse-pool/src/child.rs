@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
 use telusur_model::RawPage;
 
 use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
@@ -23,7 +24,7 @@ use crate::socket::{self, Endless, Line};
 pub const CHILD_COMMAND: &str = "parse-child";
 
 /// How long answers are held back so that a batch of small pages wakes the parent once. A page that
-/// takes longer goes out at once: the parent must see which page it is that takes so long.
+/// takes longer goes out at once: its parent waits for it.
 const HOLD_MAX: Duration = Duration::from_millis(2);
 
 /// Room for answers that is kept from batch to batch: growing it anew each time costs a copy.
@@ -101,6 +102,7 @@ fn serve(
         };
         let mut sent_at = Instant::now();
         while let Some(page) = batch.next_page(line)? {
+            let cpu_before = cpu_used();
             // Reading is pure: whatever it had half done is dropped with the panic.
             let answer = match catch_unwind(AssertUnwindSafe(|| read(&page, batch.depth()))) {
                 Ok(answer) => answer,
@@ -110,6 +112,9 @@ fn serve(
                 }
             };
             frames::append_answer(&mut outbox, &answer)?;
+            // An answer that is held goes out with the next long page: the parent's clock alone would
+            // take the time of that page for the time of this one.
+            frames::append_took(&mut outbox, cpu_used().saturating_sub(cpu_before))?;
             if sent_at.elapsed() > HOLD_MAX {
                 batch.take_off(line)?;
                 line.write_all(&outbox)?;
@@ -122,4 +127,10 @@ fn serve(
         // What one huge page needed is not kept for the rest of the child's life.
         outbox.shrink_to(OUTBOX_BYTES_KEPT);
     }
+}
+
+/// The CPU time of this thread, the only one here.
+fn cpu_used() -> Duration {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(used).unwrap_or_default()
 }

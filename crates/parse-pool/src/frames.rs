@@ -3,12 +3,13 @@
 //! A frame is its kind (one byte), the lengths of its head and of its body (four bytes each, little
 //! endian), the head (postcard) and the body (raw bytes: what came from the web is never
 //! re-encoded). The child speaks first, a [`Hello`]; from then on pages come in batches, a frame each
-//! whose body is that of all its pages, and each page gets one answer, in order. Nothing here trusts
-//! the other side: a frame that is too large, unknown or malformed is an error, and memory is taken
+//! whose body is that of all its pages, and each page gets one answer, in order, followed by the CPU
+//! time that it took. Nothing here trusts the other side: a frame that is too large, unknown or malformed is an error, and memory is taken
 //! only for bytes that have arrived.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, Read, Write};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Changed whenever frames change. Parent and child are the same program, so that a difference
 /// means that something else answered.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 const MAGIC: [u8; 4] = *b"TLSR";
 const HEADER_BYTES: usize = 9;
 /// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
@@ -159,13 +160,17 @@ enum Kind {
     AnswerTooLarge = 5,
     Read = 6,
     ForSearch = 7,
+    Took = 8,
 }
 
 impl Kind {
     fn of(byte: u8) -> Option<Self> {
         let answers =
             [Self::Parsed, Self::ForSearch, Self::Read, Self::Panicked, Self::AnswerTooLarge];
-        [Self::Hello, Self::Batch].into_iter().chain(answers).find(|kind| *kind as u8 == byte)
+        [Self::Hello, Self::Batch, Self::Took]
+            .into_iter()
+            .chain(answers)
+            .find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -271,6 +276,11 @@ impl Frame {
         }
     }
 
+    /// The CPU time that the child says the page before took.
+    pub fn into_took(self) -> Result<Duration, FrameError> {
+        self.decode(Kind::Took).map(Duration::from_micros)
+    }
+
     fn decode<T: for<'de> Deserialize<'de>>(&self, expected: Kind) -> Result<T, FrameError> {
         if self.kind != expected {
             let text = format!("a {:?} where a {expected:?} was expected", self.kind);
@@ -328,6 +338,12 @@ pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameE
         Err(FrameError::TooLarge { .. }) => append_answer(outbox, &Answer::TooLarge),
         appended => appended,
     }
+}
+
+/// Puts the CPU time of a page behind its answer.
+pub fn append_took(outbox: &mut Vec<u8>, cpu: Duration) -> Result<(), FrameError> {
+    let micros = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
+    append(outbox, Kind::Took, &micros, 0)
 }
 
 /// Puts header and head of a frame behind what is in `frames`. If it is too large, nothing is.

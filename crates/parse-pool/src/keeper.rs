@@ -20,6 +20,8 @@ use crate::watch::{Interrupts, LimitHit, Task, Watch};
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
 /// at half of this; only a child whose parent hangs is ended by it.
 pub(crate) const CHILD_CPU_SECONDS_MAX: u64 = 2 * WEAR_MAX.as_secs();
+/// The same as a duration.
+const CHILD_CPU_MAX: Duration = Duration::from_secs(CHILD_CPU_SECONDS_MAX);
 /// Work after which a child is replaced by a fresh one, which also gives back the memory that large
 /// pages have left scattered. A start costs milliseconds.
 const WEAR_MAX: Duration = Duration::from_secs(600);
@@ -174,29 +176,67 @@ impl ParserChild {
         let watch = || Watch::new(self.process.pid(), self.limits, task.clone());
         // Answers are small and come several at once: they are taken off the socket together.
         let mut line = BufReader::with_capacity(INBOX_BYTES, Line::new(&self.stream, watch()));
+        let mut shares = Shares::default();
+        let mut failed = None;
         for _ in 0..count {
-            let answer = Frame::read(&mut line).and_then(|frame| frame.into_answer(depth));
+            let answer = read_answer(&mut line, depth);
             // Each page has its own limits.
             let ended = std::mem::replace(&mut line.get_mut().patience, watch());
             self.wear += ended.time_at_most();
             let cpu = ended.cpu_used();
             match answer {
-                Ok(answer) => answers.push(Answered { answer, cpu }),
-                Err(error) => return Err(Unanswered { error, cpu }),
+                Ok((answer, told)) => {
+                    shares.add(cpu, told);
+                    answers.push(Answered { answer, cpu: Duration::ZERO });
+                }
+                Err(error) => {
+                    failed = Some(Unanswered { error, cpu });
+                    break;
+                }
             }
         }
-        if line.buffer().is_empty() {
-            Ok(())
-        } else {
+        if failed.is_none() && !line.buffer().is_empty() {
             let error = FrameError::Malformed("more answers than pages".to_owned());
-            Err(Unanswered { error, cpu: Duration::ZERO })
+            failed = Some(Unanswered { error, cpu: Duration::ZERO });
         }
+        let answered = answers.len() - shares.told.len();
+        for (answered, cpu) in answers[answered..].iter_mut().zip(shares.cpu()) {
+            answered.cpu = cpu;
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// The line to the child for the time of one page: reading and writing fail when the page has
     /// cost too much.
     fn line(&self, task: Task) -> Line<'_, Watch> {
         Line::new(&self.stream, Watch::new(self.process.pid(), self.limits, task))
+    }
+}
+
+fn read_answer(line: &mut impl Read, depth: Depth) -> Result<(Answer, Duration), FrameError> {
+    let answer = Frame::read(line)?.into_answer(depth)?;
+    Ok((answer, Frame::read(line)?.into_took()?))
+}
+
+/// The CPU time of the pages of a batch. Their sum is measured from outside, so that no page can make
+/// itself cheap. How it is shared is what the child says: answers come several at once, and the time
+/// between two of them is not that of one page.
+#[derive(Default)]
+struct Shares {
+    measured: Duration,
+    told: Vec<Duration>,
+}
+
+impl Shares {
+    fn add(&mut self, measured: Duration, told: Duration) {
+        self.measured += measured;
+        // Something for everybody: a sum of zero cannot be shared. No more than can be summed up.
+        self.told.push(told.clamp(Duration::from_micros(1), CHILD_CPU_MAX));
+    }
+
+    fn cpu(&self) -> impl Iterator<Item = Duration> {
+        let sum: Duration = self.told.iter().sum();
+        self.told.iter().map(move |told| self.measured.mul_f64(told.div_duration_f64(sum)))
     }
 }
 

@@ -143,19 +143,16 @@ impl ParserPool {
             let (batch, behind) = left.split_at(batch_pages(left));
             left = behind;
             let Attempt { answers, death } = self.attempt(&task, depth, batch)?;
-            // Which of the others killed the child is not known: each gets its second try alone,
-            // so that none can be blamed for its neighbours.
+            // Which of the others killed the child is not known: answers that were held die with it.
+            // Each gets its second try alone, so that none can be blamed for its neighbours.
             let unanswered = &batch[answers.len()..];
             readings.extend(answers.into_iter().map(read_page));
-            // What the first try took is the page's whose answer was awaited then.
-            let mut first_try = death;
+            let first = readings.len();
             for page in unanswered {
-                let mut read = self.second_attempt(&task, depth, page)?;
-                if let Some(death) = first_try.take() {
-                    read.cpu += death.cpu;
-                    read.deaths += 1;
-                }
-                readings.push(read);
+                readings.push(self.second_attempt(&task, depth, page)?);
+            }
+            if let Some(death) = death {
+                charge_first_try(&mut readings[first..], &death);
             }
         }
         Ok(readings)
@@ -355,6 +352,18 @@ struct PageDeath {
     why: String,
     /// What the page had used until then.
     cpu: Duration,
+}
+
+/// Charges the death of a child to one of the pages that it left unanswered: the one that killed again,
+/// or the only one. Of several that were all read alone, the costliest pays for the time, and none is
+/// said to have killed.
+fn charge_first_try<T>(readings: &mut [ReadPage<T>], death: &PageDeath) {
+    let is_alone = readings.len() == 1;
+    let Some(page) = readings.iter_mut().max_by_key(|page| (page.deaths, page.cpu)) else { return };
+    page.cpu += death.cpu;
+    if is_alone || page.deaths > 0 {
+        page.deaths += 1;
+    }
 }
 
 /// How many of these pages go out together; at least one.

@@ -174,7 +174,7 @@ impl Checks {
         links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
         let crawl = &record.crawl;
-        let scope = Scope::of(crawl).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        let scope = self.scope(crawl);
         let mut seq = 0;
         let mut keys = HashSet::new();
         let mut requests: HashMap<Host, Vec<Timestamp>> = HashMap::new();
@@ -189,8 +189,8 @@ impl Checks {
                 });
                 self.body(store, crawl.no, page);
                 ids.page(crawl.no, page, &mut self.ids);
-                if crawl.follows_links() {
-                    self.links(store, crawl, &scope, page, links_of)?;
+                if let Some(scope) = &scope {
+                    self.links(store, crawl, scope, page, links_of)?;
                 }
                 if let Some(at) = page.requested_at {
                     requests.entry(page.url.host()).or_default().push(at);
@@ -207,6 +207,21 @@ impl Checks {
         });
         self.gaps_between(crawl, requests);
         Ok(())
+    }
+
+    /// What a crawl follows, if it follows links. Rules of an older version that are beyond today's
+    /// limits are no damage: the links of that crawl are not checked, and the report says so.
+    fn scope(&mut self, crawl: &Crawl) -> Option<Scope> {
+        if !crawl.follows_links() {
+            return None;
+        }
+        match Scope::of(crawl) {
+            Ok(scope) => Some(scope),
+            Err(error) => {
+                self.known_links.notes.push(format!("{}: links not checked: {error}", crawl.no));
+                None
+            }
+        }
     }
 
     fn body(&mut self, store: &EmbeddedStore, no: CrawlNo, page: &PageRecord) {

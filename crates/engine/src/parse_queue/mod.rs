@@ -45,13 +45,6 @@ pub(crate) struct Batch {
     turns: Vec<Turn<()>>,
 }
 
-impl Batch {
-    /// Whether the site of a page is known for pages that cost much.
-    pub(crate) fn is_costly(&self, index: usize) -> bool {
-        self.turns[index].is_costly
-    }
-}
-
 /// The crawl task's end of the queue: when it is gone, the threads end.
 pub(crate) struct ParseSender(Arc<ParseQueue>);
 

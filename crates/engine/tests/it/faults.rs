@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_model::{CrawlNo, CrawlState, PauseReason};
 use telusur_store::{CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, crawl, finished, page, until, url};
+use crate::short_disk::ShortDisk;
 
 /// Every page of a good host has two more.
 fn endless(path: &str) -> FakeAnswer {
@@ -96,4 +98,51 @@ async fn an_end_in_order_forgets_and_a_kill_does_not_count() {
     until(&engine, no, |progress| progress.stats.pages > 10).await;
     engine.shutdown().await.unwrap();
     assert_eq!(fault(&store), None);
+}
+
+/// Runs crawls on a disk until the engine fails, and gives the store after it.
+async fn fail_on(
+    bench: &Bench,
+    store: Arc<EmbeddedStore>,
+    disk: ShortDisk,
+    crawls: &[CrawlNo],
+) -> Arc<EmbeddedStore> {
+    let parts = EngineParts { store: Arc::new(disk), ..bench.parts(&store) };
+    let options = EngineOptions { parse_threads: 2, free_bytes_min: 0 };
+    let mut engine = Engine::start(parts, &options).unwrap();
+    for no in crawls {
+        engine.handle().run(*no).await.unwrap();
+    }
+    engine.failed().await;
+    drop((engine, store));
+    bench.open_again().await
+}
+
+/// A bad block is an error of the storage engine, and once ended everybody's crawls at every start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_whose_queue_cannot_be_read_is_set_aside() {
+    let bench = Bench::of_hosts(|_, path| endless(path));
+    let mut store = bench.open();
+    let good = accept(&store, crawl(vec![url("http://good.test/")]));
+    let bad = accept(&store, crawl(vec![url("http://bad.test/")]));
+    for _ in 0..2 {
+        let disk = ShortDisk { unreadable: Some(bad), ..ShortDisk::of(&store) };
+        store = fail_on(&bench, store, disk, &[good, bad]).await;
+    }
+    let record = store.crawl(bad).unwrap().unwrap();
+    assert_eq!(record.state, CrawlState::Paused { why: PauseReason::EngineStopped });
+    assert!(record.fault.unwrap().text().contains("checksum mismatch"));
+    let record = store.crawl(good).unwrap().unwrap();
+    assert_eq!((record.state, record.fault), (CrawlState::Running, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_fails_is_nobodys_fault() {
+    let bench = Bench::of_hosts(|_, path| endless(path));
+    let store = bench.open();
+    let no = accept(&store, crawl(vec![url("http://good.test/")]));
+    let disk = ShortDisk { is_read_only: true, ..ShortDisk::of(&store) };
+    let store = fail_on(&bench, store, disk, &[no]).await;
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!((record.state, record.fault), (CrawlState::Running, None));
 }

@@ -1,7 +1,7 @@
 //! Crawls that wait for the machine: for a network, or for space on the disk.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_model::{CrawlState, FinishReason, PauseReason, Seeds};
@@ -138,7 +138,8 @@ async fn a_crawl_goes_on_by_itself_when_there_is_space_again() {
         FakeAnswer::page_about(number, &[&links[0], &links[1]])
     });
     let store = bench.open();
-    let disk = Arc::new(ShortDisk { store: Arc::clone(&store), free_bytes: AtomicU64::new(999) });
+    let disk = Arc::new(ShortDisk::of(&store));
+    disk.free_bytes.store(999, Ordering::Relaxed);
     let parts = EngineParts { store: Arc::clone(&disk) as _, ..bench.parts(&store) };
     let options = EngineOptions { parse_threads: 2, free_bytes_min: 1_000 };
     let engine = Engine::start(parts, &options).unwrap();

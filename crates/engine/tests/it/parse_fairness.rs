@@ -1,5 +1,6 @@
 //! Pages that are costly to parse: who pays for them, and who does not wait for them.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -14,10 +15,12 @@ use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 use telusur_testkit::clock::ManualClock;
 
-use crate::bench::{Bench, accept, assert_verified, crawl, finished, known, page, until, url};
+use crate::bench::{
+    Bench, accept, assert_verified, crawl, finished, known, page, polite_crawl, until, url,
+};
 
-/// What becomes of a page, by its host.
-type Fate = fn(&str) -> Cost;
+/// What becomes of a page.
+type Fate = fn(&RawPage) -> Cost;
 
 #[derive(Clone, Copy)]
 struct Cost {
@@ -31,7 +34,7 @@ const CHEAP: Cost = Cost { cpu: Duration::from_millis(1), deaths: 0 };
 struct Priced(Fate);
 
 fn priced<T>(fate: Fate, page: &RawPage, read: ReadPage<T>) -> ReadPage<T> {
-    let Cost { cpu, deaths } = fate(page.url.host_str());
+    let Cost { cpu, deaths } = fate(page);
     let reading = match deaths {
         0 => read.reading,
         _ => Reading::Failed { why: "the parser died".to_owned() },
@@ -187,8 +190,12 @@ async fn come_to_rest(bench: &Bench, engine: &Engine, no: CrawlNo) -> Progress {
 /// through with all its pages.
 #[tokio::test(start_paused = true)]
 async fn a_host_pays_for_what_its_pages_cost() {
-    fn fate(host: &str) -> Cost {
-        if host == "bad.test" { Cost { cpu: Duration::from_secs(2), ..CHEAP } } else { CHEAP }
+    fn fate(page: &RawPage) -> Cost {
+        if page.url.host_str() == "bad.test" {
+            Cost { cpu: Duration::from_secs(2), ..CHEAP }
+        } else {
+            CHEAP
+        }
     }
     let (bench, clock) = Bench::of_hosts_by_hand(|host, path| match host {
         "bad.test" => endless(path),
@@ -320,8 +327,12 @@ async fn a_pause_does_not_wait_for_the_parser_and_loses_nothing() {
 /// its other URLs fail with that reason, and are not asked for.
 #[tokio::test(start_paused = true)]
 async fn a_host_whose_pages_kill_the_parser_is_parked_and_given_up() {
-    fn fate(host: &str) -> Cost {
-        if host == "bad.test" { Cost { cpu: Duration::from_secs(1), deaths: 2 } } else { CHEAP }
+    fn fate(page: &RawPage) -> Cost {
+        if page.url.host_str() == "bad.test" {
+            Cost { cpu: Duration::from_secs(1), deaths: 2 }
+        } else {
+            CHEAP
+        }
     }
     let (bench, clock) = Bench::of_hosts_by_hand(|host, path| match (host, path) {
         ("good.test", "/") => {
@@ -363,4 +374,68 @@ async fn a_host_whose_pages_kill_the_parser_is_parked_and_given_up() {
     let failed =
         |state| matches!(state, UrlState::Failed { detail, .. } if detail.contains("parked"));
     assert_eq!(states.filter_map(|state| failed(state).then_some(())).count(), 14);
+}
+
+/// Only a test that has failed waits for so long.
+const FAILED_AFTER: Duration = Duration::from_secs(60);
+
+/// One costly page, and its host was asked for one page at a time for as long as the process ran, also
+/// by crawls that never saw a costly one.
+#[tokio::test]
+async fn a_costly_page_is_forgotten_after_a_cheap_one_also_in_a_later_crawl() {
+    fn fate(page: &RawPage) -> Cost {
+        let cpu = Duration::from_millis(60);
+        if page.url.path() == "/costly" { Cost { cpu, ..CHEAP } } else { CHEAP }
+    }
+    let (bench, clock) = Bench::of_hosts_by_hand(|_, path| match path {
+        "/" | "/costly" => small(path),
+        // Under way for as long as the test runs.
+        _ => page(&[]).after(Duration::from_secs(3_600)),
+    });
+    let store = bench.open();
+    let engine = bench.engine_with_parser(&store, Arc::new(Priced(fate)));
+    let start = async |seed: &str| {
+        let mut crawl = crawl(vec![url(seed)]);
+        crawl.politeness.per_host = 4;
+        let no = accept(&store, crawl);
+        engine.handle().run(no).await.unwrap();
+        no
+    };
+    let first = start("http://a.test/costly").await;
+    finished(&engine, first).await;
+    clock.advance_ms(10_000);
+    start("http://a.test/").await;
+    let asked = tokio::time::timeout(FAILED_AFTER, begun(&bench, 6)).await;
+    assert!(asked.is_ok(), "asked for one page at a time: {:?}", bench.asked());
+}
+
+/// A probe teaches how unknown URLs look: what it costs to parse is not held against the site.
+#[tokio::test]
+async fn a_probe_that_is_costly_to_parse_costs_the_host_nothing() {
+    static PROBES: AtomicU32 = AtomicU32::new(0);
+    fn fate(page: &RawPage) -> Cost {
+        if page.url.path().len() < 30 {
+            return CHEAP;
+        }
+        PROBES.fetch_add(1, Ordering::Relaxed);
+        Cost { cpu: Duration::from_secs(4), deaths: 2 }
+    }
+    let (bench, _) = Bench::of_hosts_by_hand(|_, path| match path {
+        "/robots.txt" | "/sitemap.xml" => FakeAnswer::not_found(),
+        path if path.len() > 30 => page(&[]),
+        // A chain: the probe comes back before its end.
+        path => {
+            let number: u32 = path.trim_start_matches('/').parse().unwrap_or(0);
+            if number < 20 { page(&[&format!("/{}", number + 1)]) } else { page(&[]) }
+        }
+    });
+    let store = bench.open();
+    let engine = bench.engine_with_parser(&store, Arc::new(Priced(fate)));
+    let no = accept(&store, polite_crawl());
+    engine.handle().run(no).await.unwrap();
+    // No time passes: a host that is left alone is never asked again.
+    let ended = tokio::time::timeout(FAILED_AFTER, finished(&engine, no)).await;
+    assert_eq!(ended.map(|progress| progress.stats.ok), Ok(21), "{:?}", bench.asked());
+    assert_eq!(PROBES.load(Ordering::Relaxed), 1);
+    engine.shutdown().await.unwrap();
 }

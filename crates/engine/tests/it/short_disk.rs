@@ -1,4 +1,4 @@
-//! A store on a disk that has as much space as the test says.
+//! A store on a disk that has as much space as the test says, and bad blocks where it says.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,6 +16,17 @@ use telusur_store_embedded::EmbeddedStore;
 pub(crate) struct ShortDisk {
     pub(crate) store: Arc<EmbeddedStore>,
     pub(crate) free_bytes: AtomicU64,
+    /// The crawl whose queue cannot be read.
+    pub(crate) unreadable: Option<CrawlNo>,
+    /// Whether nothing can be written.
+    pub(crate) is_read_only: bool,
+}
+
+impl ShortDisk {
+    pub(crate) fn of(store: &Arc<EmbeddedStore>) -> Self {
+        let (store, free_bytes) = (Arc::clone(store), AtomicU64::new(u64::MAX));
+        Self { store, free_bytes, unreadable: None, is_read_only: false }
+    }
 }
 
 impl CrawlStore for ShortDisk {
@@ -82,10 +93,16 @@ impl FrontierStore for ShortDisk {
     }
 
     fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
+        if self.unreadable == Some(ask.crawl) {
+            return Err(StoreError::Engine("checksum mismatch".into()));
+        }
         self.store.queued(ask)
     }
 
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {
+        if self.is_read_only {
+            return Err(StoreError::Engine("sync failed".into()));
+        }
         self.store.commit(step)
     }
 

@@ -181,7 +181,7 @@ fn a_frame_that_is_cut_is_an_error_at_every_byte() {
 #[test]
 fn an_unknown_kind_is_malformed() {
     malformed(read(&[0; HEADER_BYTES]));
-    malformed(read(&[8, 0, 0, 0, 0, 0, 0, 0, 0]));
+    malformed(read(&[9, 0, 0, 0, 0, 0, 0, 0, 0]));
 }
 
 #[test]

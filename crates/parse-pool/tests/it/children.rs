@@ -4,10 +4,14 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::{ContentLimits, ParseLimits, read_for_search, read_page};
-use telusur_parse_pool::frames::{Answer, Batch, Depth, Hello, append_answer, send_hello};
+use telusur_parse_pool::frames::{
+    Answer, Batch, Depth, Hello, append_answer, append_took, send_hello,
+};
 use telusur_parse_pool::{JailReport, VisibleText, Wall, child_main};
 
 use crate::{attempts, deaths};
@@ -40,6 +44,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
             let mut twice = Vec::new();
             for _ in 0..2 {
                 append_answer(&mut twice, &Answer::Parsed(Box::default())).unwrap();
+                append_took(&mut twice, Duration::ZERO).unwrap();
             }
             answer_with(&twice, arguments)
         }
@@ -73,6 +78,7 @@ fn obey(page: &RawPage, pages: u32) -> ParsedPage {
         "/attempts" => said(attempts::report()),
         "/environment" => said(format!("{:?}", std::env::vars_os().collect::<Vec<_>>())),
         "/loop" => spin(),
+        "/work-100-ms" => said(work(Duration::from_millis(100)).to_string()),
         "/loop-unless-first" if pages > 1 => spin(),
         "/eat-200-mib" => said(eat(200).to_string()),
         "/eat-300-mib" => said(eat(300).to_string()),
@@ -93,6 +99,16 @@ fn spin() -> ! {
     loop {
         std::hint::spin_loop();
     }
+}
+
+/// Keeps the CPU busy for so long, whatever else the machine does.
+fn work(cpu: Duration) -> u64 {
+    let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
+    let (start, mut rounds) = (used(), 0);
+    while used() - start < cpu {
+        rounds += 1;
+    }
+    rounds
 }
 
 /// Takes memory in small pieces, as a tree grows, and uses it.
@@ -128,6 +144,7 @@ fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> E
         if pages[0].url.host_str() != "a.org" {
             outbox.clear();
             append_answer(&mut outbox, &Answer::Parsed(Box::default())).unwrap();
+            append_took(&mut outbox, Duration::ZERO).unwrap();
         }
         stream.write_all(&outbox).unwrap();
     }

@@ -140,6 +140,31 @@ pub(crate) fn the_cost_of_a_page_is_told() {
     assert!(!read[0].cpu.is_zero());
 }
 
+/// The answer of a cheap page is held until the costly one behind it is read.
+pub(crate) fn a_page_does_not_pay_for_the_one_behind_it() {
+    let test = one_child();
+    let pages = ["/", "/work-100-ms", "/"].map(page);
+    let read = test.pool.parse_all(&pages.each_ref(), VisibleText::Left).unwrap();
+    assert!(read[1].cpu >= Duration::from_millis(50), "{:?}", read[1].cpu);
+    assert!(read[0].cpu < read[1].cpu / 2, "{:?}", read[0].cpu);
+    assert!(read[2].cpu < read[1].cpu / 2, "{:?}", read[2].cpu);
+}
+
+/// The page whose answer is held did not kill, and neither did the one that was never begun.
+pub(crate) fn only_the_page_that_kills_is_charged_for_it() {
+    let limits = ChildLimits { cpu_max: Duration::from_millis(200), ..ChildLimits::default() };
+    let test = Plan { limits, ..Plan::default() }.start();
+    let pages = ["/", "/loop", "/"].map(page);
+    let read = test.pool.parse_all(&pages.each_ref(), VisibleText::Left).unwrap();
+    assert_eq!(read.iter().map(|page| page.deaths).collect::<Vec<_>>(), [0, 2, 0]);
+    assert!(read[1].cpu >= Duration::from_millis(300), "{:?}", read[1].cpu);
+    assert!(read[0].cpu < Duration::from_millis(100), "{:?}", read[0].cpu);
+    // One that dies only in company: nobody is known to have done it.
+    let pages = ["/abort-unless-first", "/"].map(page);
+    let read = test.pool.parse_all(&pages.each_ref(), VisibleText::Left).unwrap();
+    assert_eq!(read.iter().map(|page| page.deaths).collect::<Vec<_>>(), [0, 0]);
+}
+
 /// Somebody must not wait for a page any longer: neither who has it read, nor who waits for a child.
 pub(crate) fn an_interrupt_ends_what_is_under_way() {
     let test = one_child();

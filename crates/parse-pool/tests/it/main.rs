@@ -43,6 +43,7 @@ fn main() -> ExitCode {
             malformed_answers, more_answers_than_pages, announced_but_too_large, malformed_greeting,
             children_that_never_start, children_that_die_of_everything, neighbours_are_not_blamed,
             other_pages_go_on, the_cost_of_a_page_is_told,
+            a_page_does_not_pay_for_the_one_behind_it, only_the_page_that_kills_is_charged_for_it,
             an_interrupt_ends_what_is_under_way, children_end_with_the_pool, children_end_with_the_parent;
     };
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()

@@ -264,3 +264,20 @@ fn a_directory_that_others_may_read_is_closed() {
     assert_eq!(mode(&dir.path().join("telusur.version")), 0o600);
     assert_eq!(mode(&state.join("version")), 0o600);
 }
+
+/// A crawl of an older version may have more patterns than are accepted today: that is no damage, and
+/// the other crawls are verified all the same.
+#[test]
+fn a_crawl_with_patterns_beyond_the_limit_is_noted_and_the_rest_verified() {
+    use telusur_store::CrawlStore;
+    let dir = with_a_crawl();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let mut crawl = a_crawl();
+    crawl.scope.exclude = (0..90).map(|number| format!(r"{number}\w{{200}}")).collect();
+    store.create(telusur_store::NewCrawl { crawl, random: 8 }).unwrap();
+    let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+    assert!(report.holds(), "{report:?}");
+    assert_eq!(report.counts.crawls, 2);
+    let links = report.checks.iter().find(|check| check.id == "I3").unwrap();
+    assert!(links.notes.iter().any(|note| note.contains("links not checked")), "{links:?}");
+}
