@@ -22,6 +22,7 @@ pub(crate) struct PageLook {
     title: u64,
     words: u64,
     numbers: HashSet<u64>,
+    has_text: bool,
 }
 
 impl PageLook {
@@ -35,7 +36,14 @@ impl PageLook {
                 words.push(word);
             }
         }
-        Self { title: title_key(url, title), words: simhash(&words.join(" ")), numbers }
+        let has_text = split(title).chain(split(text)).next().is_some();
+        let words = simhash(&words.join(" "));
+        Self { title: title_key(url, title), words, numbers, has_text }
+    }
+
+    /// Whether the page says anything at all, be it its own address.
+    pub(crate) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     pub(crate) fn is_like(&self, other: &Self) -> bool {
