@@ -87,6 +87,11 @@ impl Errands {
         }
     }
 
+    /// The errands of a host were dropped: its rules are asked for again when they are needed.
+    pub(crate) fn dropped(&mut self, crawl: CrawlNo, host: &Host) {
+        self.under_way.retain(|key| key.0 != crawl || key.1 != *host);
+    }
+
     /// Forgets what belongs to a crawl that is over.
     pub(crate) fn forget(&mut self, crawl: CrawlNo) {
         self.under_way.retain(|key| key.0 != crawl);
@@ -228,6 +233,11 @@ impl CrawlTask {
     /// store, so it ends as an errand and not as a visit.
     pub(crate) fn errand_refused(&mut self, visit: Visit) -> Result<(), EngineError> {
         self.frontier.skipped(&visit, self.clock.now());
+        if visit.via == Via::Linear
+            && let Some(running) = self.crawls.get(&visit.crawl)
+        {
+            running.context.walk_not_probed(visit.place.order);
+        }
         let (visit, end) = (Box::new(visit), Box::new(ErrandEnd::Probe(None)));
         self.write(CommitWork::Errand { visit, requested_at: None, body_bytes: 0, end })
     }
@@ -423,6 +433,19 @@ fn key_of(crawl: CrawlNo, url: &PageUrl) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rules_whose_errand_was_dropped_are_asked_for_again() {
+        let key = |url: &str| key_of(CrawlNo(1), &PageUrl::parse(url).unwrap());
+        let mut errands = Errands::default();
+        for url in ["http://a.org/", "https://a.org:81/", "http://b.org/"] {
+            assert!(errands.under_way.insert(key(url)));
+        }
+        errands.dropped(CrawlNo(2), &key("http://a.org/").1);
+        assert_eq!(errands.under_way.len(), 3);
+        errands.dropped(CrawlNo(1), &key("http://a.org/").1);
+        assert_eq!(errands.under_way, HashSet::from([key("http://b.org/")]));
+    }
 
     #[test]
     fn rules_read_under_a_clock_in_the_future_are_old() {

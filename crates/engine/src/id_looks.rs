@@ -1,6 +1,7 @@
 //! Numbered pages that say they exist and do not. When ids of a walk look alike, the template is
 //! asked once for an id that cannot exist; pages like that answer count as missing.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,8 +18,6 @@ use crate::page_look::PageLook;
 
 /// Ids that look alike before the template is probed. Fewer may be pages that were left blank.
 const ALIKE_MAX: u32 = 10;
-/// Ids that said that they do not exist, after which the site is believed whatever its pages look like.
-const HONEST_MIN: u32 = 3;
 /// Looks that are told apart at a time: a site has few pages for what does not exist.
 const KINDS_MAX: usize = 8;
 /// Where ids that nobody has given out lie: beyond what counters reach, below what a 32-bit column
@@ -38,8 +37,6 @@ pub(crate) struct IdLooks {
 struct Looks {
     kinds: Vec<Kind>,
     probe: Probe,
-    /// Ids that said that they do not exist.
-    honest: u32,
 }
 
 #[derive(Debug)]
@@ -89,7 +86,11 @@ pub(crate) struct IdVerdict {
 impl Looks {
     fn judge(&mut self, look: PageLook, digest: Digest) -> IdVerdict {
         let probe = &mut self.probe;
-        let Some(kind) = self.kinds.iter_mut().find(|kind| kind.look.is_like(&look)) else {
+        // Without any text all pages look alike: only the very same bodies are of one kind then.
+        let is_one = |kind: &&mut Kind| {
+            kind.look.is_like(&look) && (look.has_text() || kind.digest == digest)
+        };
+        let Some(kind) = self.kinds.iter_mut().find(is_one) else {
             if self.kinds.len() >= KINDS_MAX {
                 // One that was decided is kept: the site will send it again.
                 let place = self.kinds.iter().position(|it| it.meaning == Meaning::Undecided);
@@ -102,8 +103,9 @@ impl Looks {
         kind.alike = kind.alike.saturating_add(1);
         kind.equal = kind.equal.saturating_add(u32::from(kind.digest == digest));
         let mut wants_probe = false;
-        let is_in_doubt = self.honest < HONEST_MIN && kind.meaning == Meaning::Undecided;
-        if is_in_doubt && kind.alike >= ALIKE_MAX {
+        // Whatever the site said of other ids: deleted items may say 404 where numbers that were
+        // never given out do not.
+        if kind.meaning == Meaning::Undecided && kind.alike >= ALIKE_MAX {
             wants_probe = *probe == Probe::Unasked;
             if wants_probe {
                 *probe = Probe::UnderWay;
@@ -124,7 +126,7 @@ impl Kind {
         match probe {
             Probe::Unasked | Probe::UnderWay => Meaning::Undecided,
             Probe::Honest => Meaning::Content,
-            Probe::Soft(look) if look.is_like(&self.look) => Meaning::Missing,
+            Probe::Soft(look) if look.has_text() && look.is_like(&self.look) => Meaning::Missing,
             Probe::Soft(_) | Probe::Unknown if self.equal >= ALIKE_MAX => Meaning::MissingIfEqual,
             Probe::Soft(_) | Probe::Unknown => Meaning::Undecided,
         }
@@ -133,18 +135,19 @@ impl Kind {
 
 impl IdLooks {
     /// What the look of a successful answer says about its id.
-    pub(crate) fn judge(&self, url: &PageUrl, parsed: &ParsedPage, digest: Digest) -> IdVerdict {
-        let look = look_of(url, parsed);
+    /// `text`: that of [`text_of`].
+    pub(crate) fn judge(
+        &self,
+        url: &PageUrl,
+        parsed: &ParsedPage,
+        text: &str,
+        digest: Digest,
+    ) -> IdVerdict {
+        let look = look_of(url, parsed, text);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let verdict = state.judge(look, digest);
         self.missing.fetch_add(u64::from(verdict.is_missing), Ordering::Relaxed);
         verdict
-    }
-
-    /// An id said that it does not exist.
-    pub(crate) fn said_missing(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.honest = state.honest.saturating_add(1);
     }
 
     /// An id that cannot exist was asked for.
@@ -156,15 +159,23 @@ impl IdLooks {
     ) {
         let probe = match (&fetched.outcome, parsed) {
             (FetchOutcome::Page(page), Some(parsed)) if (200..300).contains(&page.status) => {
-                match missing.judge(&fetched.outcome, &parsed.visible_text) {
+                let text = text_of(&page.body, Some(parsed));
+                match missing.judge(&fetched.outcome, &text) {
                     Some(Answer::Missing) => Probe::Honest,
-                    _ => Probe::Soft(look_of(&page.url, parsed)),
+                    Some(Answer::Content | Answer::Failed(_)) | None => {
+                        Probe::Soft(look_of(&page.url, parsed, &text))
+                    }
                 }
             }
             (outcome, _) if missing.judge(outcome, "") == Some(Answer::Missing) => Probe::Honest,
             _ => Probe::Unknown,
         };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).probe = probe;
+    }
+
+    /// No id that cannot exist can be asked for: nobody will know how such ids look.
+    fn not_probed(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).probe = Probe::Unknown;
     }
 
     /// Ids that count as missing because of their look.
@@ -184,8 +195,17 @@ pub(crate) fn missing_by_look(runs: &[KeptRun]) -> u64 {
     by_look.map(|run| (run.last - run.first).saturating_add(1)).sum()
 }
 
-fn look_of(url: &PageUrl, parsed: &ParsedPage) -> PageLook {
-    PageLook::of(url, parsed.title.as_deref().unwrap_or_default(), &parsed.visible_text)
+fn look_of(url: &PageUrl, parsed: &ParsedPage, text: &str) -> PageLook {
+    PageLook::of(url, parsed.title.as_deref().unwrap_or_default(), text)
+}
+
+/// The text by which the answer for an id is judged: what people see of it or, where nobody reads it
+/// as text, as with JSON, its body.
+pub(crate) fn text_of<'a>(body: &'a [u8], parsed: Option<&'a ParsedPage>) -> Cow<'a, str> {
+    match parsed.map(|parsed| parsed.visible_text.as_str()) {
+        Some(text) if !text.is_empty() => Cow::Borrowed(text),
+        Some(_) | None => String::from_utf8_lossy(body),
+    }
 }
 
 /// A page of a walk that cannot exist; `None` if the walk goes wherever one could be looked for.
@@ -209,6 +229,14 @@ impl CrawlContext {
             walk.looks.probed(fetched, parsed, &walk.missing);
         }
     }
+
+    /// A probe of a template may not go out.
+    pub(crate) fn walk_not_probed(&self, walk: u64) {
+        let walk = usize::try_from(walk).ok().and_then(|walk| self.walks.get(walk));
+        if let Some(walk) = walk {
+            walk.looks.not_probed();
+        }
+    }
 }
 
 impl CrawlTask {
@@ -217,7 +245,9 @@ impl CrawlTask {
         let Some(running) = self.crawls.get(&crawl) else { return };
         let context = &running.context;
         let Some(probed) = context.walks.get(walk) else { return };
-        let Some(url) = impossible_page(&probed.walk, context.keyer.seed) else { return };
+        let Some(url) = impossible_page(&probed.walk, context.keyer.seed) else {
+            return probed.looks.not_probed();
+        };
         let mut visit = self.errands.probe(crawl, url, self.clock.wall());
         visit.via = Via::Linear;
         visit.place.order = walk as u64;
@@ -262,9 +292,22 @@ mod tests {
     fn an_honest_site_is_believed() {
         let mut looks = Looks { probe: Probe::Honest, ..Looks::default() };
         assert!(!judge(&mut looks, |_| 7).contains(&true));
-        let probe = Probe::Soft(look(99, BLANK));
-        let mut looks = Looks { probe, honest: HONEST_MIN, ..Looks::default() };
-        assert!(!judge(&mut looks, |_| 7).contains(&true));
+    }
+
+    /// Bodies without any text all look alike: that says nothing about them.
+    #[test]
+    fn without_text_only_equal_bodies_are_missing() {
+        let silent = |id: u32| {
+            let url = PageUrl::parse(&format!("http://a.org/{id}")).unwrap();
+            PageLook::of(&url, "", "\u{fffd}{}")
+        };
+        let probe = || Looks { probe: Probe::Soft(silent(99)), ..Looks::default() };
+        let verdicts = |looks: &mut Looks, body: fn(u32) -> u8| {
+            let judge = |id| looks.judge(silent(id), Digest([body(id); 32])).is_missing;
+            (0..20).map(judge).filter(|is_missing| *is_missing).count()
+        };
+        assert_eq!(verdicts(&mut probe(), |id| u8::try_from(id).unwrap()), 0);
+        assert_eq!(verdicts(&mut probe(), |_| 7), 11);
     }
 
     #[test]

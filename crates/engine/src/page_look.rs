@@ -15,13 +15,17 @@ const WORDS_MAX: usize = 2000;
 /// Numbers by which two look-alikes may differ, their own addresses' apart: the next page, the page
 /// before, a time. Pages of data differ in more.
 const NUMBERS_MAX: usize = 3;
+/// Numbers of a page that are kept, those with the smallest hashes: a sample that two pages with the
+/// same numbers share. A look takes some 300 bytes.
+const NUMBERS_KEPT: usize = 32;
 
 /// How a page looks, apart from what it repeats of its own address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PageLook {
     title: u64,
     words: u64,
-    numbers: HashSet<u64>,
+    numbers: Numbers,
+    has_text: bool,
 }
 
 impl PageLook {
@@ -35,14 +39,59 @@ impl PageLook {
                 words.push(word);
             }
         }
-        Self { title: title_key(url, title), words: simhash(&words.join(" ")), numbers }
+        let has_text = split(title).chain(split(text)).next().is_some();
+        let (words, numbers) = (simhash(&words.join(" ")), Numbers::of(numbers));
+        Self { title: title_key(url, title), words, numbers, has_text }
+    }
+
+    /// Whether the page says anything at all, be it its own address.
+    pub(crate) fn has_text(&self) -> bool {
+        self.has_text
     }
 
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.title == other.title
             && (self.words ^ other.words).count_ones() <= BITS_MAX
-            && self.numbers.difference(&other.numbers).count() <= NUMBERS_MAX
-            && other.numbers.difference(&self.numbers).count() <= NUMBERS_MAX
+            && self.numbers.is_like(&other.numbers)
+    }
+}
+
+/// The numbers that a page says, as a sample of their hashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbers {
+    /// Sorted.
+    kept: Box<[u64]>,
+    count: usize,
+}
+
+impl Numbers {
+    fn of(all: HashSet<u64>) -> Self {
+        let count = all.len();
+        let mut kept: Vec<u64> = all.into_iter().collect();
+        kept.sort_unstable();
+        kept.truncate(NUMBERS_KEPT);
+        Self { kept: kept.into_boxed_slice(), count }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        // Up to here both samples hold all that their pages have.
+        let end = self.end().min(other.end());
+        let differ_max = |one: &Self| (NUMBERS_MAX * one.kept.len()).div_ceil(one.count.max(1));
+        let lacks = |one: &Self, two: &Self| {
+            let common = one.kept.iter().take_while(|hash| **hash <= end);
+            common.filter(|hash| two.kept.binary_search(hash).is_err()).count()
+        };
+        self.count.abs_diff(other.count) <= NUMBERS_MAX
+            && lacks(self, other) <= differ_max(self)
+            && lacks(other, self) <= differ_max(other)
+    }
+
+    /// The greatest hash up to which every number of the page is in the sample.
+    fn end(&self) -> u64 {
+        match self.kept.last() {
+            Some(last) if self.count > self.kept.len() => *last,
+            Some(_) | None => u64::MAX,
+        }
     }
 }
 
@@ -87,6 +136,20 @@ mod tests {
         assert!(room(7).is_like(&room(8)));
         let maze = |word: &str| look(&format!("/m/{word}"), word, &format!("{TEXT} {word}"));
         assert!(maze("xkq").is_like(&maze("zzy")));
+    }
+
+    /// A page of two thousand numbers costs no more than one of some dozens.
+    #[test]
+    fn many_numbers_are_compared_by_a_sample() {
+        let table = |first: u32, last: u32| {
+            let numbers: Vec<String> = (first..last).map(|n| n.to_string()).collect();
+            look("/v", "Values", &format!("{TEXT} {}", numbers.join(" ")))
+        };
+        assert_eq!(table(10_000, 11_900).numbers.kept.len(), NUMBERS_KEPT);
+        assert!(table(10_000, 11_900).is_like(&table(10_000, 11_900)));
+        assert!(table(10_000, 10_033).is_like(&table(10_001, 10_034)));
+        assert!(!table(10_000, 11_900).is_like(&table(20_000, 21_900)));
+        assert!(!table(10_000, 11_900).is_like(&table(10_000, 10_100)));
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! Runs on threads of its own: parsing and packing are heavy, and the async threads must stay free
 //! to talk to hosts.
 
-use std::borrow::Cow;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
@@ -26,6 +25,7 @@ use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
 use crate::faults::Faults;
+use crate::id_looks::text_of;
 use crate::id_visits::{WalkContext, is_of_walk};
 use crate::page_source::may_be_found;
 use crate::parse_queue::ParseQueue;
@@ -286,20 +286,15 @@ impl Reader {
                     200..300 => self.reading(&page, ahead, asked.cpu)?,
                     _ => PageRead::of(Reading::Read(Box::default())),
                 };
-                // What is not read as text, such as JSON, is matched as it came.
                 let body = page.body.clone();
                 let text = match &reading {
-                    Reading::Read(read) if !read.parsed.visible_text.is_empty() => {
-                        Cow::Borrowed(read.parsed.visible_text.as_str())
-                    }
-                    _ => String::from_utf8_lossy(&body),
+                    Reading::Read(read) => text_of(&body, Some(&read.parsed)),
+                    Reading::Failed { .. } => text_of(&body, None),
                 };
                 let outcome = FetchOutcome::Page(page);
                 let mut answer = asked.judge(&outcome, &text);
                 let FetchOutcome::Page(page) = outcome else { unreachable!("made above") };
-                if answer == Answer::Missing {
-                    asked.said_missing();
-                } else if answer == Answer::Content && self.only_pretends(asked, &page, &reading) {
+                if answer == Answer::Content && self.only_pretends(asked, &page, &reading, &text) {
                     (answer, why) = (Answer::Missing, Some(Reason::SoftNotFound));
                 }
                 let how = match answer {
@@ -329,6 +324,7 @@ impl Reader {
         asked: &Asked<'_>,
         page: &RawPage,
         reading: &Reading<PageRead>,
+        text: &str,
     ) -> bool {
         let walk = asked.visit.place.id().and_then(|(walk, _)| usize::try_from(walk).ok());
         let (Some(walk), Reading::Read(read)) = (walk, reading) else { return false };
@@ -336,7 +332,7 @@ impl Reader {
             return false;
         };
         let digest = Digest(*blake3::hash(&page.body).as_bytes());
-        let verdict = looks.judge(&asked.visit.url, &read.parsed, digest);
+        let verdict = looks.judge(&asked.visit.url, &read.parsed, text, digest);
         if verdict.wants_probe {
             let crawl = asked.visit.crawl;
             // If nobody listens, the engine has ended already.
@@ -528,13 +524,6 @@ impl Asked<'_> {
     fn walk(&self) -> Option<&WalkContext> {
         let (walk, _) = self.visit.place.id()?;
         self.context.walks.get(usize::try_from(walk).ok()?)
-    }
-
-    /// The id said that it does not exist.
-    fn said_missing(&self) {
-        if let Some(walk) = self.walk() {
-            walk.looks.said_missing();
-        }
     }
 
     /// What an outcome says about the id that was asked for.

@@ -34,7 +34,7 @@ impl Patience {
         let answered = stats.pages + stats.redirected + stats.sitemaps + stats.ids.missing;
         self.shown_ms = wait.map(|wait| wait.until.ms_since(now));
         if self.since.is_some_and(|(_, before)| before != answered) {
-            self.since = None;
+            (self.since, self.given_up) = (None, None);
         }
         if wait.is_none() {
             return false;
@@ -72,6 +72,7 @@ impl CrawlTask {
         let wait_s = wait.until.ms_since(now).div_ceil(1000);
         for host in wait.hosts {
             self.frontier.drop_errands(crawl, &host);
+            self.errands.dropped(crawl, &host);
             let detail =
                 format!("the host asks us to wait, at least {wait_s} s more (Retry-After)");
             let at = self.clock.wall();
@@ -102,5 +103,20 @@ mod tests {
         (stats.pages, stats.failed) = (1, 1);
         assert!(!patience.is_over(Some(&wait), &stats, 600, Moment(1_700)));
         assert!(patience.is_over(Some(&wait), &stats, 600, Moment(2_300)));
+    }
+
+    /// A linear crawl that is given up pauses, and no URL of it fails.
+    #[test]
+    fn a_wait_after_an_answer_ends_as_the_first_one_did() {
+        let wait = RetryAfterWait { until: Moment(10_000), hosts: Vec::new() };
+        let mut stats = CrawlStats::default();
+        let mut patience = Patience::default();
+        let mut is_over =
+            |stats: &CrawlStats, now| patience.is_over(Some(&wait), stats, 600, Moment(now));
+        assert!(!is_over(&stats, 1_000));
+        assert!(is_over(&stats, 1_600));
+        stats.pages = 1;
+        assert!(!is_over(&stats, 2_000));
+        assert!(is_over(&stats, 2_600));
     }
 }

@@ -1,9 +1,9 @@
 //! [`TrapWatch`]: finds out sites that say the same under endless addresses. Pages of one URL shape
 //! that look alike, each found on another of them, end that shape's budget. Pure but for its lock.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_model::PageUrl;
 use xxhash_rust::xxh3::xxh3_64;
@@ -15,10 +15,12 @@ use crate::page_look::{PageLook, title_key};
 const RUNS_MAX: [u32; 4] = [60, 80, 100, 200];
 /// Looks of one shape that are told apart: a trap may take turns.
 const LOOKS_MAX: usize = 4;
-/// Shapes that are watched in one crawl: about 5 MB.
+/// Shapes that are watched in one crawl: about 10 MB, and 8 bytes for each look-alike that is
+/// remembered.
 const SHAPES_MAX: usize = 10_000;
-/// Look-alikes that are remembered of one shape, to know what was found on them.
-const MEMBERS_MAX: usize = 1024;
+/// Look-alikes that are remembered of one look, to know what was found on them: more than the longest
+/// run.
+const MEMBERS_MAX: usize = 256;
 /// Titles in a row that are the same, after which texts are compared, too.
 const TITLES_BEFORE_TEXT: u32 = 8;
 
@@ -58,14 +60,32 @@ struct Shape {
     run: u32,
     /// Pages in a row whose title was known.
     titles: u32,
-    members: HashSet<u64>,
+    /// Pages that look like what the site sends for pages that do not exist.
+    soft_404: Members,
 }
 
 #[derive(Debug)]
 struct Look {
     title: u64,
-    /// Taken at the second page with this title.
-    page: Option<PageLook>,
+    /// Taken at the first page with this title whose text was taken.
+    page: Option<Arc<PageLook>>,
+    members: Members,
+}
+
+/// The last pages of one look, by the hashes of their URLs.
+#[derive(Debug, Default)]
+struct Members(VecDeque<u64>);
+
+impl Members {
+    /// Adds a page. True if it was found on one of those before it.
+    fn add(&mut self, own: u64, referrer: Option<u64>) -> bool {
+        let is_found_on_one = referrer.is_some_and(|url| self.0.contains(&url));
+        if self.0.len() >= MEMBERS_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(own);
+        is_found_on_one
+    }
 }
 
 impl TrapWatch {
@@ -87,7 +107,8 @@ impl TrapWatch {
     /// Takes note of a page. Gives the rule if it is one more look-alike of a shape that has ended.
     pub(crate) fn note(&self, seen: Seen<'_>) -> Option<String> {
         let title = title_key(seen.url, seen.title);
-        let page = (!seen.text.is_empty()).then(|| PageLook::of(seen.url, seen.title, seen.text));
+        let page = (!seen.text.is_empty())
+            .then(|| Arc::new(PageLook::of(seen.url, seen.title, seen.text)));
         let own = xxh3_64(seen.url.as_str().as_bytes());
         let referrer = seen.referrer.map(|url| xxh3_64(url.as_bytes()));
         let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,17 +123,23 @@ impl TrapWatch {
                 continue;
             }
             let state = watched.entry(key).or_default();
-            let is_like = state.has_look(title, page.as_ref()) || seen.is_soft_404;
-            let is_found_on_one = referrer.is_some_and(|url| state.members.contains(&url));
-            if !is_like {
-                state.add_look(title, page.clone());
-                state.run = 0;
-            } else if is_found_on_one {
-                state.run += 1;
-            }
-            if state.members.len() < MEMBERS_MAX {
-                state.members.insert(own);
-            }
+            // A list of look-alikes, such as profiles behind a login, is none of them itself.
+            let members = match state.place_like(title, page.as_ref()) {
+                Some(place) => Some(&mut state.looks[place].members),
+                None if seen.is_soft_404 => Some(&mut state.soft_404),
+                None => None,
+            };
+            let is_like = match members.map(|members| members.add(own, referrer)) {
+                Some(is_found_on_one) => {
+                    state.run += u32::from(is_found_on_one);
+                    true
+                }
+                None => {
+                    state.add_look(title, page.clone(), own);
+                    state.run = 0;
+                    false
+                }
+            };
             if state.titles >= TITLES_BEFORE_TEXT {
                 self.wants_text.store(true, Ordering::Relaxed);
             }
@@ -127,35 +154,38 @@ impl TrapWatch {
 }
 
 impl Shape {
-    /// Whether a page looks like one that was seen. Without a text nobody can tell.
-    fn has_look(&mut self, title: u64, page: Option<&PageLook>) -> bool {
-        let mut same_title = self.looks.iter_mut().filter(|look| look.title == title).peekable();
-        let Some(_) = same_title.peek() else {
+    /// The look of a page among those that were seen. Without a text nobody can tell.
+    fn place_like(&mut self, title: u64, page: Option<&Arc<PageLook>>) -> Option<usize> {
+        if !self.looks.iter().any(|look| look.title == title) {
             self.titles = 0;
-            return false;
-        };
-        self.titles = self.titles.saturating_add(1);
-        let Some(page) = page else { return false };
-        for look in same_title {
-            match &look.page {
-                Some(known) if known.is_like(page) => return true,
-                Some(_) => {}
-                None => look.page = Some(page.clone()),
-            }
+            return None;
         }
-        false
+        self.titles = self.titles.saturating_add(1);
+        let page = page?;
+        let is_like = |look: &Look| look.page.as_ref().is_some_and(|known| known.is_like(page));
+        self.looks.iter().position(|look| look.title == title && is_like(look))
     }
 
-    fn add_look(&mut self, title: u64, page: Option<PageLook>) {
-        let is_known = self.looks.iter().any(|look| look.title == title && look.page == page);
-        if is_known || page.is_none() && self.looks.iter().any(|look| look.title == title) {
-            return;
+    fn add_look(&mut self, title: u64, page: Option<Arc<PageLook>>, own: u64) {
+        let known = self.looks.iter().position(|look| look.title == title && look.page.is_none());
+        let place = match known {
+            // Its text was not taken so far.
+            Some(place) if page.is_some() => place,
+            Some(_) => return,
+            None if page.is_none() && self.looks.iter().any(|look| look.title == title) => return,
+            None => {
+                if self.looks.len() >= LOOKS_MAX {
+                    self.looks.pop_front();
+                }
+                self.looks.push_back(Look { title, page: None, members: Members::default() });
+                self.looks.len() - 1
+            }
+        };
+        let look = &mut self.looks[place];
+        if page.is_some() {
+            look.members.add(own, None);
         }
-        if self.looks.len() >= LOOKS_MAX {
-            self.looks.pop_front();
-            self.members.clear();
-        }
-        self.looks.push_back(Look { title, page });
+        look.page = page;
     }
 }
 
@@ -263,5 +293,24 @@ mod tests {
             };
             assert_eq!(watch.note(seen), None);
         }
+    }
+
+    /// Profiles behind a login are found on the list of members, which is on the same host and says
+    /// something else; nor do they make the site's other pages a trap.
+    #[test]
+    fn a_list_of_look_alikes_on_the_same_host_goes_on() {
+        let watch = TrapWatch::default();
+        let note = |path: &str, referrer: &str, title: &str, text: &str| {
+            let url = PageUrl::parse(&format!("http://a.org{path}")).unwrap();
+            let referrer = format!("http://a.org{referrer}");
+            let is_soft_404 = false;
+            watch.note(Seen { url: &url, referrer: Some(&referrer), title, text, is_soft_404 })
+        };
+        let list = "here are all the members of our forum in the order in which they came to us";
+        assert_eq!(note("/members", "/", "Members", list), None);
+        for n in 0..300 {
+            assert_eq!(note(&format!("/members/{n}"), "/members", "Log in", TEXT), None);
+        }
+        assert_eq!(note("/thread/1", "/", "A thread", list), None);
     }
 }

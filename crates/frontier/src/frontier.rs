@@ -404,6 +404,9 @@ impl Frontier {
         let Some(host) = self.hosts.id(&visit.url.host()) else { return };
         let Some(flight) = self.leave_gates(host, visit, RequestStart::Never) else { return };
         self.end_flight(host, visit, |crawl, site| {
+            if let (Some((walk, id)), Some(ids)) = (visit.place.id(), &mut crawl.ids) {
+                ids.skipped(walk, id);
+            }
             crawl.give_back(site);
             crawl.service = crawl.service.saturating_sub(1);
         });

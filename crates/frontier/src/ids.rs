@@ -29,6 +29,10 @@ pub(crate) struct Ids {
     /// Ids that may be asked of one host, and how many were.
     per_host_max: Option<u64>,
     asked: BTreeMap<HostId, u64>,
+    /// Ids that were handed out and not asked for, until the store has kept why.
+    skipped: BTreeSet<(usize, u64)>,
+    /// Ids of a host that were refused without a request: they use up no unit.
+    refused: BTreeMap<HostId, u64>,
 }
 
 /// Where a walk asks.
@@ -67,6 +71,8 @@ impl Ids {
             lead: 0,
             per_host_max: None,
             asked: BTreeMap::new(),
+            skipped: BTreeSet::new(),
+            refused: BTreeMap::new(),
         }
     }
 
@@ -83,7 +89,11 @@ impl Ids {
         for (gateway, state) in self.gateways.iter().zip(self.linear.walks()) {
             let counts = state.coverage().counts;
             let asked = counts.content + counts.missing + counts.holes + counts.waiting;
-            *self.asked.entry(gateway.host).or_default() += asked;
+            *self.asked.entry(gateway.host).or_default() += asked + state.in_flight_first();
+        }
+        for (host, refused) in &self.refused {
+            let asked = self.asked.entry(*host).or_default();
+            *asked = asked.saturating_sub(*refused);
         }
     }
 
@@ -109,10 +119,11 @@ impl Ids {
         robots: Option<&RobotsWatch>,
         now: Moment,
     ) -> Option<&PageUrl> {
-        if self.is_spent(host) {
-            return None;
-        }
-        let walks = self.walks(host).filter(|&walk| self.state(walk).can_ask(now));
+        let is_spent = self.is_spent(host);
+        let walks = self.walks(host).filter(|&walk| match is_spent {
+            true => self.state(walk).can_retry(now),
+            false => self.state(walk).can_ask(now),
+        });
         // Rules that nobody has asked for are asked for first: walks of other origins go on while
         // they are being read.
         let first = walks.min_by_key(|&walk| {
@@ -128,12 +139,17 @@ impl Ids {
     /// When time alone brings an id of a host.
     pub(crate) fn next_due(&self, host: HostId) -> Option<Moment> {
         let retries = self.walks(host).filter_map(|walk| self.state(walk).retry_at());
-        retries.min().filter(|_| !self.is_spent(host))
+        retries.min()
     }
 
-    /// Whether any walk of a host is not finished.
+    /// Whether any walk of a host is not finished. Once its budget is used up, only ids that wait for
+    /// another attempt are left.
     pub(crate) fn is_busy(&self, host: HostId) -> bool {
-        !self.is_spent(host) && self.walks(host).any(|walk| !self.state(walk).is_finished())
+        let is_spent = self.is_spent(host);
+        self.walks(host).map(|walk| self.state(walk)).any(|state| match is_spent {
+            true => state.retry_at().is_some(),
+            false => !state.is_finished(),
+        })
     }
 
     fn walks(&self, host: HostId) -> impl Iterator<Item = usize> {
@@ -165,13 +181,16 @@ impl Ids {
     ) -> Option<Ask> {
         let (gateways, ready) = (&self.gateways, &self.ready);
         let (asked, max) = (&self.asked, self.per_host_max.unwrap_or(u64::MAX));
-        let next = self.linear.next(now, |walk| {
+        let is_ready = |walk: usize| {
             let Gateway { host, door, .. } = gateways[walk];
-            let has_unit = asked.get(&host).is_none_or(|asked| *asked < max);
-            has_unit && ready.contains(&host) && may_pass(host, door)
-        });
+            ready.contains(&host) && may_pass(host, door)
+        };
+        let has_unit = |walk: usize| asked.get(&gateways[walk].host).copied().unwrap_or(0) < max;
+        let next = self.linear.next_within(now, is_ready, has_unit);
         let LinearNext::Ask { walk, id, attempt } = next else { return None };
-        *self.asked.entry(self.gateways[walk].host).or_default() += u64::from(attempt == 1);
+        // The attempt does not tell: a failure that is excused counts as none.
+        let is_first = !self.state(walk).is_known(id);
+        *self.asked.entry(self.gateways[walk].host).or_default() += u64::from(is_first);
         self.lead = (self.lead + 1).min(LEAD_MAX);
         Some(Ask { host: self.gateways[walk].host, walk, id, attempt })
     }
@@ -196,6 +215,16 @@ impl Ids {
         }
     }
 
+    /// An id that was handed out was not asked for.
+    pub(crate) fn skipped(&mut self, walk: u32, id: u64) {
+        if let Ok(walk) = usize::try_from(walk)
+            && walk < self.gateways.len()
+            && !self.state(walk).is_known(id)
+        {
+            self.skipped.insert((walk, id));
+        }
+    }
+
     /// The store has kept what became of an id. Returns the host of its walk.
     pub(crate) fn became(
         &mut self,
@@ -205,6 +234,13 @@ impl Ids {
         now: Moment,
     ) -> Option<HostId> {
         let walk = usize::try_from(walk).ok()?;
+        // One that is put off keeps its unit: it will be asked.
+        if self.skipped.remove(&(walk, id)) && state == IdState::Hole {
+            let host = self.gateways[walk].host;
+            *self.refused.entry(host).or_default() += 1;
+            let asked = self.asked.entry(host).or_default();
+            *asked = asked.saturating_sub(1);
+        }
         self.linear.became(walk, id, state, now).then(|| self.gateways[walk].host)
     }
 }

@@ -87,15 +87,27 @@ impl Linear {
 
     /// What to ask now. `is_ready`: whether the host of a walk may be asked. Call it again until it
     /// waits.
-    pub fn next(&mut self, now: Moment, mut is_ready: impl FnMut(usize) -> bool) -> LinearNext {
+    pub fn next(&mut self, now: Moment, is_ready: impl FnMut(usize) -> bool) -> LinearNext {
+        self.next_within(now, is_ready, |_| true)
+    }
+
+    /// As [`next`](Self::next), where `has_unit` says whether a walk may ask for ids that were never
+    /// asked before. Another attempt at an id needs no unit.
+    pub(crate) fn next_within(
+        &mut self,
+        now: Moment,
+        mut is_ready: impl FnMut(usize) -> bool,
+        has_unit: impl Fn(usize) -> bool,
+    ) -> LinearNext {
         let (walks, places) = (&self.walks, &self.places);
         let picked = self.rotation.next(|place| {
             let (walk, leg) = places[place];
-            walks[walk].leg(leg).can_ask(now) && is_ready(walk)
+            let leg = walks[walk].leg(leg);
+            leg.can_ask(now) && (has_unit(walk) || leg.can_retry(now)) && is_ready(walk)
         });
         if let Some(place) = picked {
             let (walk, leg) = self.places[place];
-            let (id, attempt) = self.walks[walk].hand_out(leg, now);
+            let (id, attempt) = self.walks[walk].hand_out(leg, now, !has_unit(walk));
             return LinearNext::Ask { walk, id, attempt };
         }
         if self.rotation.is_empty() {

@@ -175,7 +175,9 @@ impl Pace {
                 self.throttled_run = self.throttled_run.saturating_add(1);
                 if politeness.adaptive {
                     self.slow_down(base_ms, politeness.crawl_delay_max_ms, asked_at, now);
-                    self.retry_after = now.plus_ms(retry_after_ms.unwrap_or(0));
+                    // An answer without the header does not take back what another one said.
+                    let until = now.plus_ms(retry_after_ms.unwrap_or(0));
+                    self.retry_after = self.retry_after.max(until);
                     self.keep_quiet_until(self.retry_after);
                 }
             }
@@ -240,5 +242,22 @@ impl Pace {
         let excess_ms = self.learned_ms.saturating_sub(base_ms);
         self.learned_ms =
             if excess_ms < EXCESS_MS_MIN { 0 } else { base_ms + excess_ms - excess_ms / 10 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_without_retry_after_takes_none_back() {
+        let mut pace = Pace::default();
+        let politeness = Politeness { adaptive: true, ..Politeness::default() };
+        for retry_after_ms in [Some(3_600_000), None] {
+            let answer = Answer::Throttled { retry_after_ms };
+            pace.learn(answer, &politeness, 1000, Moment(0), Moment(1000));
+        }
+        assert_eq!(pace.retry_after(Moment(1000)), Some(Moment(3_601_000)));
+        assert_eq!(pace.quiet_until(), Moment(3_601_000));
     }
 }

@@ -177,6 +177,8 @@ impl CrawlTask {
         running.state_since = self.clock.now();
         running.accounted = self.clock.now();
         running.ids_refused = 0;
+        // The time of the pause is no wait for an answer.
+        running.patience = Patience::default();
         self.frontier.resume(crawl);
         self.backlog.push_back(CommitWork::State { crawl, state: CrawlState::Running });
         self.show();

@@ -506,3 +506,76 @@ async fn the_budget_of_a_host_holds_for_ids() {
     assert_eq!((record.stats.ids.content, bench.asked().len()), (12, 12));
     assert_eq!(coverage(&store).0.coverage.counts.unknown, Some(88));
 }
+
+/// An item as an API sends it.
+fn json_item(path: &str) -> FakeAnswer {
+    let html = String::from_utf8(item(path).body.to_vec()).unwrap();
+    let words = html.split("<p>").nth(1).unwrap().split("</p>").next().unwrap();
+    FakeAnswer::ok("application/json", format!("{{\"name\": \"{words}\"}}"))
+}
+
+/// What is not read as text, as JSON is not, has a look all the same.
+#[tokio::test]
+async fn items_of_an_api_that_says_200_to_everything_are_content() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        1..=60 => json_item(path),
+        _ => FakeAnswer::ok("application/json", "{\"error\": \"there is no such item here\"}"),
+    });
+    let (_, record) = bench.crawl(one_by_one(vec![range(1, 150)])).await;
+    let ids = record.stats.ids;
+    assert!((60..120).contains(&ids.content) && ids.missing > 30, "{ids:?}");
+}
+
+/// The rules of the user hold for the probe of an API, too.
+#[tokio::test]
+async fn a_probe_is_judged_by_the_text_that_ids_are_judged_by() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        1..=60 => FakeAnswer::ok("application/json", "{\"state\": \"sold out\"}"),
+        _ => FakeAnswer::ok("application/json", "{\"error\": \"Data tidak ada\"}"),
+    });
+    let missing = MissingRules::parse(r#"404,RX:"Data tidak""#).unwrap();
+    let (_, record) = bench.crawl(linear(vec![WalkRules { missing, ..range(1, 70) }])).await;
+    assert_eq!((record.stats.ids.content, record.stats.ids.missing), (60, 10));
+}
+
+/// Where the probe cannot be asked, equal answers are missing as they are where it fails.
+#[tokio::test]
+async fn a_row_of_equal_answers_is_missing_where_the_probe_is_forbidden() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => FakeAnswer::plain(200, "User-agent: *\nDisallow: /2\n"),
+        _ => FakeAnswer::html("<!doctype html><title>Item</title><p>Sold out.</p>"),
+    });
+    let mut crawl = one_by_one(vec![range(300, 500)]);
+    crawl.politeness.robots = RobotsRules::Obey;
+    let (_, record) = bench.crawl(crawl).await;
+    assert!(record.stats.ids.missing > 100, "{:?}", record.stats.ids);
+}
+
+#[tokio::test]
+async fn a_row_of_equal_answers_is_missing_where_no_id_is_impossible() {
+    let bench = Bench::of_site(|_| FakeAnswer::html("<!doctype html><p>Sold out.</p>"));
+    let first = 20_000_000_000_000_000;
+    let (_, record) = bench.crawl(one_by_one(vec![range(first, first + 200)])).await;
+    assert!(record.stats.ids.missing > 100, "{:?}", record.stats.ids);
+}
+
+/// Items that were deleted say 404 where numbers beyond the last item do not.
+#[tokio::test]
+async fn a_site_that_is_honest_about_a_few_ids_only_ends() {
+    let bench = Bench::of_site(|path| match id_of(path) {
+        5 | 8 | 11 => FakeAnswer::not_found(),
+        1..=30 => item(path),
+        _ => blank(path),
+    });
+    let walk = WalkRules {
+        start: Some(1),
+        margin: 20,
+        direction: Some(Direction::Ascending),
+        ..rules("http://site.test/{id}")
+    };
+    let mut crawl = one_by_one(vec![walk]);
+    crawl.limits.ids_per_host_max = Some(2_000);
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
+    assert!(record.stats.ids.missing > 20, "{:?}", record.stats.ids);
+}

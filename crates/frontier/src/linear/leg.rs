@@ -110,9 +110,25 @@ impl Leg {
         self.has_room() && (self.has_fresh() || self.cooling.due().is_some_and(|due| due <= now))
     }
 
-    /// The next id and its attempt. Only if [`can_ask`](Self::can_ask).
-    pub(crate) fn hand_out(&mut self, now: Moment) -> Option<(u64, u8)> {
-        let (offset, attempts) = match self.is_turn_of_retry(now) {
+    /// Whether it can ask for an id that was asked before.
+    pub(crate) fn can_retry(&self, now: Moment) -> bool {
+        self.has_room() && self.cooling.due().is_some_and(|due| due <= now)
+    }
+
+    /// Whether an id has a state already: it is in flight for another attempt, if at all.
+    pub(crate) fn is_known(&self, offset: u64) -> bool {
+        self.runs.at(offset).is_some()
+    }
+
+    /// Ids in flight that have no state yet.
+    pub(crate) fn in_flight_first(&self) -> u64 {
+        self.in_flight.keys().filter(|offset| !self.is_known(**offset)).count() as u64
+    }
+
+    /// The next id and its attempt. Only if [`can_ask`](Self::can_ask); if `only_retries`, only if
+    /// [`can_retry`](Self::can_retry).
+    pub(crate) fn hand_out(&mut self, now: Moment, only_retries: bool) -> Option<(u64, u8)> {
+        let (offset, attempts) = match only_retries || self.is_turn_of_retry(now) {
             true => self.take_retry()?,
             false => (self.take_fresh()?, 0),
         };

@@ -45,9 +45,9 @@ impl WalkState {
     }
 
     /// The next id of a leg that can ask, and its attempt.
-    pub(super) fn hand_out(&mut self, leg: usize, now: Moment) -> (u64, u8) {
+    pub(super) fn hand_out(&mut self, leg: usize, now: Moment, only_retries: bool) -> (u64, u8) {
         let (track, leg) = &mut self.legs[leg];
-        let (offset, attempt) = leg.hand_out(now).expect("asked only if it can");
+        let (offset, attempt) = leg.hand_out(now, only_retries).expect("asked only if it can");
         (self.walk.id_at(track.position(offset)), attempt)
     }
 
@@ -74,6 +74,22 @@ impl WalkState {
     /// Whether one of its directions can ask.
     pub(crate) fn can_ask(&self, now: Moment) -> bool {
         self.legs.iter().any(|(_, leg)| leg.can_ask(now))
+    }
+
+    /// Whether one of its directions can ask for an id that was asked before.
+    pub(crate) fn can_retry(&self, now: Moment) -> bool {
+        self.legs.iter().any(|(_, leg)| leg.can_retry(now))
+    }
+
+    /// Whether an id has a state already.
+    pub(crate) fn is_known(&self, id: u64) -> bool {
+        let place = self.walk.position_of(id).and_then(|position| self.leg_of(position));
+        place.is_some_and(|(leg, offset)| self.legs[leg].1.is_known(offset))
+    }
+
+    /// Ids in flight that have no state yet.
+    pub(crate) fn in_flight_first(&self) -> u64 {
+        self.legs.iter().map(|(_, leg)| leg.in_flight_first()).sum()
     }
 
     /// Whether nothing is left to ask, or under way.

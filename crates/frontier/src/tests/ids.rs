@@ -230,3 +230,52 @@ fn the_page_limit_counts_ids() {
     let why = FinishReason::MaxPages;
     assert_eq!(frontier.next(Moment(0)), Next::Finished { crawl: CRAWL, why });
 }
+
+/// A budget of ids counts ids that are asked for: another attempt costs none, be it excused or not.
+#[test]
+fn retries_cost_no_unit_of_the_budget() {
+    let mut frontier = frontier(vec![range("http://a.org/{id}", 1, 9)], manners());
+    frontier.limit_ids(CRAWL, Some(2));
+    let mut asked = Vec::new();
+    let mut now = Moment(0);
+    for attempts in [0, 1, 0, 1] {
+        let visit = visit(&mut frontier, now).unwrap();
+        end(&mut frontier, &visit, IdState::Waiting { attempts }, now);
+        asked.push(visit.url.to_string());
+        if asked.len() >= 2 {
+            now = now.plus_ms(10_000_000);
+        }
+    }
+    assert_eq!(asked[..2], ["http://a.org/1", "http://a.org/2"]);
+    for _ in 0..2 {
+        let visit = visit(&mut frontier, now).expect("those that wait are asked again");
+        assert!(asked.contains(&visit.url.to_string()), "{}", visit.url);
+        end(&mut frontier, &visit, IdState::Content, now);
+        now = now.plus_ms(10_000_000);
+    }
+    assert!(visit(&mut frontier, now).is_none());
+}
+
+#[test]
+fn ids_that_may_not_be_asked_give_their_unit_back() {
+    let mut frontier = frontier(vec![range("http://a.org/{id}", 1, 9)], manners());
+    frontier.limit_ids(CRAWL, Some(2));
+    for _ in 0..3 {
+        let refused = visit(&mut frontier, Moment(0)).unwrap();
+        frontier.skipped(&refused, Moment(0));
+        let hole = IdEnd { state: IdState::Hole, stored_page: false };
+        frontier.committed_id(CRAWL, &refused.url.host(), refused.place, hole);
+    }
+    frontier.limit_ids(CRAWL, Some(2));
+    assert_eq!(play(&mut frontier, 9), ["http://a.org/4", "http://a.org/5"]);
+}
+
+#[test]
+fn a_changed_budget_counts_ids_under_way() {
+    let polite = Politeness { per_host: 8, ..manners() };
+    let mut frontier = frontier(vec![range("http://a.org/{id}", 1, 9)], polite);
+    assert!(visit(&mut frontier, Moment(0)).is_some());
+    frontier.limit_ids(CRAWL, Some(2));
+    assert!(visit(&mut frontier, Moment(0)).is_some());
+    assert!(visit(&mut frontier, Moment(0)).is_none());
+}
