@@ -148,11 +148,12 @@ codes! {
     Listen = "E0141", exit::USAGE, "the service cannot listen on its address";
     /// A key could not be made, listed or revoked. They are kept as hashes in `keys.json` in the data directory.
     Keys = "E0142", exit::USAGE, "the keys cannot be used";
-    /// Users of the service choose the URLs that it asks for, so a header or a login with a secret must name
-    /// the one origin that it is for: `headers = ["https://example.org=Authorization: …"]`,
-    /// `basic_auth = ["https://example.org=me:env:VARIABLE"]`. Secrets are Authorization, Cookie, X-Api-Key, names
-    /// with auth, token, secret, password, key or session in them, and values that look like keys.
-    UnboundSecret = "E0143", exit::USAGE, "a secret names no origin";
+    /// Users of the service choose the URLs that it asks for, so a header or a login that may let somebody in
+    /// must name the one origin that it is for: `headers = ["https://example.org=Authorization: …"]`,
+    /// `basic_auth = ["https://example.org=me:env:VARIABLE"]`. Without an origin only headers go that are known to be
+    /// no secrets: Accept, Accept-Language, Cache-Control, DNT, From, Pragma, Prefer, Priority, Referer, Save-Data,
+    /// Upgrade-Insecure-Requests, User-Agent, X-Requested-With, Sec-Fetch-*, Sec-CH-* and a few of their kind.
+    UnboundSecret = "E0143", exit::USAGE, "a header or login names no origin";
     /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
     /// --errors` lists what each of them answered; `telusur demo` works without a connection.
     NoStart = "E0301", exit::NO_START, "no start URL could be fetched";

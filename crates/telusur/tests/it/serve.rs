@@ -273,6 +273,7 @@ fn serve_refuses_secrets_that_name_no_origin() {
             "Authorization: Bearer s3cret",
             "headers = [\"https://HOST=Authorization: …\"]",
         ),
+        ("TELUSUR_FETCH__HEADERS", "X-Key: s3cret", "headers = [\"https://HOST=X-Key: …\"]"),
         (
             "TELUSUR_FETCH__BASIC_AUTH",
             "docs.example=me:env:HOME",
