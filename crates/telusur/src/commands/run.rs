@@ -46,9 +46,8 @@ pub(super) fn run(
         }
     }
     let of_crawl = record.as_ref().and_then(|record| record.crawl.limits.free_bytes_min);
-    let named = settings.named(Key::MinFreeDisk).then(|| settings.bytes(Key::MinFreeDisk));
-    // What is said now goes before what was said when the crawl was accepted.
-    let free_bytes_min = named.or(of_crawl).unwrap_or_else(|| settings.bytes(Key::MinFreeDisk));
+    // A flag of this command is in the crawl already.
+    let free_bytes_min = of_crawl.unwrap_or_else(|| settings.bytes(Key::MinFreeDisk));
     let parsers = parsers(settings);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let crawl = job.crawl;
