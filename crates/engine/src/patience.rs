@@ -22,8 +22,8 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// Looks at the crawl. True if it has waited for longer than its patience, once for every time that
-    /// the store has taken note. A wait that ends in
-    /// another `Retry-After` goes on: only an answer that settles a URL ends it.
+    /// the store has taken note. A wait that ends in another `Retry-After` goes on: only an answer that
+    /// settles a URL ends it.
     pub(crate) fn is_over(
         &mut self,
         wait: Option<&RetryAfterWait>,

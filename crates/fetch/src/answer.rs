@@ -114,7 +114,11 @@ pub(crate) enum BodyEnd {
 }
 
 impl BodyEnd {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(status: StatusCode, headers: &HeaderMap) -> Self {
+        // Nothing can be cut off that is not there.
+        if has_no_body(status) {
+            return Self::Framed;
+        }
         let mut transfer_codings = words(headers, &TRANSFER_ENCODING).peekable();
         let has_transfer_coding = transfer_codings.peek().is_some();
         if transfer_codings.any(|word| word != "identity") {
@@ -127,6 +131,12 @@ impl BodyEnd {
             Some(_) | None => Self::Framed,
         }
     }
+}
+
+/// RFC 9110, sections 15.3.5, 15.3.6 and 15.4.5.
+fn has_no_body(status: StatusCode) -> bool {
+    use StatusCode as Status;
+    matches!(status, Status::NO_CONTENT | Status::RESET_CONTENT | Status::NOT_MODIFIED)
 }
 
 #[cfg(test)]

@@ -75,8 +75,8 @@ pub(crate) async fn read_body(
         return Err(Failure::later(Reason::Truncated, "the body is shorter than announced"));
     }
     if end == BodyEnd::Close && connection.is_cut_off() {
-        // Whoever can cut the connection could make any beginning of a page pass for the page.
-        let detail = "the connection ended without TLS's farewell, which alone ends this body";
+        // Anybody who can cut the connection could make any beginning of a page pass for the page.
+        let detail = "the connection ended without close_notify, and nothing else ends this body";
         return Err(Failure::later(Reason::Truncated, detail));
     }
     Ok(ReadBody { bytes: lease.bind(decoder.finish()?), truncated: false, wire_bytes })

@@ -44,6 +44,8 @@ pub(crate) struct Sending {
     pub(crate) on_request: Option<mpsc::Sender<Moment>>,
     pub(crate) requested_at: Option<Moment>,
     pub(crate) address: Option<IpAddr>,
+    /// Milliseconds that the visit waited for room here. The site has no part in them.
+    pub(crate) waited_ms: u64,
 }
 
 /// An answer, and whether its connection was left in order.
@@ -204,7 +206,11 @@ impl Exchange<'_> {
         }
         let headers = kept_headers(&head.headers)?;
         let decoder = Decoder::new(&head.headers, self.profile.body_bytes_max)?;
-        let end = if connection.is_http2() { BodyEnd::Framed } else { BodyEnd::of(&head.headers) };
+        let end = if connection.is_http2() {
+            BodyEnd::Framed
+        } else {
+            BodyEnd::of(head.status, &head.headers)
+        };
         let lease = self.budget.lease();
         let body = read_body(connection, body, decoder, end, lease, pace, alarm).await?;
         // A body that is cut ends its stream, which in HTTP/1.1 is the connection.

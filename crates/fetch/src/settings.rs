@@ -33,6 +33,8 @@ pub struct FetchSettings {
     /// Connections open at a time, over all hosts. Each holds a file descriptor; a visit that finds no
     /// room waits, or closes one that is kept for later.
     pub connections_max: usize,
+    /// Longest that a visit waits for such room. It is no part of the visit's own time.
+    pub room_time_max: Duration,
     /// Connections kept open for later, over all hosts.
     pub idle_connections_max: usize,
     /// Connections kept open for later at one host and address.
@@ -72,6 +74,8 @@ impl Default for FetchSettings {
             addresses_max: 3,
             // What the most common limit of open files (1,024) leaves for them.
             connections_max: 248,
+            // As long as a visit may take by default: by then those before it are over.
+            room_time_max: Duration::from_secs(30),
             idle_connections_max: 512,
             idle_connections_per_host_max: 8,
             idle_connection_time_max: Duration::from_secs(30),

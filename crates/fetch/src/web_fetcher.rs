@@ -8,7 +8,7 @@ use std::sync::{Arc, Once, Weak};
 use async_trait::async_trait;
 use telusur_model::{Clock, FetchOutcome, Fetched, HttpVersion, PageUrl, Reason, Retry};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
@@ -90,11 +90,10 @@ impl WebFetcher {
         conditions: &Conditions,
         sending: &mut Sending,
     ) -> Result<FetchOutcome, Failure> {
-        let deadline = Instant::now() + profile.timeout;
+        let mut deadline = Instant::now() + profile.timeout;
         let addresses = self.addresses(url, profile, deadline).await?;
         let (settings, clock) = (&self.settings, &*self.clock);
         let budget = &self.budget;
-        let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
         let mut http = self.http1_hosts.version_for(url, profile.http);
         let mut may_reuse = true;
         // Ends: a fresh connection brings no second one, and HTTP/1.1 no other version.
@@ -103,8 +102,18 @@ impl WebFetcher {
             let kept = || addresses.iter().find_map(|&address| self.pool.take(&key(address)));
             let (mut connection, is_reused) = match may_reuse.then(kept).flatten() {
                 Some(connection) => (connection, true),
-                None => (self.open(url, profile, http, &addresses, deadline).await?, false),
+                None => {
+                    let road = self.road(profile, deadline).await?;
+                    // The site has its whole time from when there is room to ask it.
+                    let (asked_at, asked) = (Instant::now(), self.clock.now());
+                    let place = self.place().await;
+                    deadline += asked_at.elapsed();
+                    sending.waited_ms += self.clock.now().ms_since(asked);
+                    let target = Target { url, profile, http, addresses: &addresses };
+                    (self.open(&target, &road, place?, deadline).await?, false)
+                }
             };
+            let exchange = Exchange { settings, clock, url, profile, conditions, budget, deadline };
             let sent_on = SentOn { is_reused, is_http2: connection.is_http2(), http };
             let exchanged = exchange.run(&mut connection, sent_on, sending).await;
             let key = key(connection.address());
@@ -129,17 +138,14 @@ impl WebFetcher {
     /// A connection of this visit's own; other visits may share it if it speaks HTTP/2.
     async fn open(
         &self,
-        url: &PageUrl,
-        profile: &FetchProfile,
-        http: HttpVersion,
-        addresses: &[CheckedAddress],
+        target: &Target<'_>,
+        road: &Road<'_>,
+        place: OwnedSemaphorePermit,
         deadline: Instant,
     ) -> Result<Connection, Failure> {
-        let road = self.road(profile, deadline).await?;
-        let place = self.place(deadline).await?;
-        let target = Target { url, profile, http, addresses };
-        let connection = self.connector.open(&target, &road, place, deadline).await?;
+        let connection = self.connector.open(target, road, place, deadline).await?;
         if let Connection::Http2(visit) = &connection {
+            let Target { url, profile, http, .. } = *target;
             self.pool.share(PoolKey::new(url, profile, http, connection.address()), visit);
             self.start_sweeper();
         }
@@ -148,14 +154,14 @@ impl WebFetcher {
 
     /// A place for one more connection. What nobody uses makes room for what somebody needs; else the
     /// visit waits for another to end. That there is no room here is never the fault of the site.
-    async fn place(&self, deadline: Instant) -> Result<OwnedSemaphorePermit, Failure> {
+    async fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Ok(place);
         }
         // Counted before the look into the pool: whoever puts a connection there afterwards sees it.
         let _waiting = Waiting::count(&self.waiting);
         while self.places.available_permits() == 0 && self.pool.close_oldest() {}
-        match timeout_at(deadline, Arc::clone(&self.places).acquire_owned()).await {
+        match timeout(self.settings.room_time_max, Arc::clone(&self.places).acquire_owned()).await {
             Ok(Ok(place)) => Ok(place),
             Ok(Err(_)) | Err(_) => {
                 let max = self.settings.connections_max;
@@ -267,8 +273,8 @@ async fn sweep(pool: Weak<Pool>) {
 impl Fetch for WebFetcher {
     async fn fetch(&self, order: FetchOrder) -> Fetched {
         let started_at = self.clock.now();
-        let mut sending =
-            Sending { on_request: order.on_request, requested_at: None, address: None };
+        let on_request = order.on_request;
+        let mut sending = Sending { on_request, requested_at: None, address: None, waited_ms: 0 };
         let conditions = Conditions::new(&order.if_changed, self.clock.wall());
         let outcome = self.visit(&order.url, &order.profile, &conditions, &mut sending).await;
         let outcome = outcome.unwrap_or_else(FetchOutcome::from);
@@ -279,7 +285,7 @@ impl Fetch for WebFetcher {
         Fetched {
             outcome,
             requested_at: sending.requested_at,
-            took_ms: self.clock.now().ms_since(started_at),
+            took_ms: self.clock.now().ms_since(started_at).saturating_sub(sending.waited_ms),
             address: sending.address,
             retry_after_ms,
         }

@@ -39,7 +39,7 @@ pub(crate) struct WireMeter {
     /// Bytes of HTTP/2 that are no body, and where the stream ends for us because of them.
     overhead: AtomicU64,
     overhead_max: AtomicU64,
-    /// Whether a TLS stream ended without its farewell, so that anybody may have cut it.
+    /// Whether a TLS stream ended without close_notify, so that anybody may have cut it.
     is_cut_off: AtomicBool,
     /// When bytes were last handed to the system. Held to read or write it.
     written_at: Mutex<Option<Instant>>,
@@ -86,7 +86,7 @@ impl WireMeter {
         self.overhead.load(Ordering::Relaxed) > self.overhead_max.load(Ordering::Relaxed)
     }
 
-    /// Whether a TLS stream ended without its farewell.
+    /// Whether a TLS stream ended without close_notify.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.is_cut_off.load(Ordering::Relaxed)
     }
@@ -157,7 +157,7 @@ impl AsyncRead for Wire {
             Stream::Clear(stream) => Pin::new(stream).poll_read(cx, buf),
             Stream::Secure(stream) => {
                 let read = Pin::new(stream).poll_read(cx, buf);
-                if matches!(&read, Poll::Ready(Err(error)) if is_rude_end(error)) {
+                if matches!(&read, Poll::Ready(Err(error)) if is_cut_end(error)) {
                     self.meter.is_cut_off.store(true, Ordering::Relaxed);
                 }
                 read.map(tls_read)
@@ -173,12 +173,12 @@ impl AsyncRead for Wire {
     }
 }
 
-/// Whether a TLS stream ended without the farewell that proves that nobody cut it.
-fn is_rude_end(error: &io::Error) -> bool {
+/// Whether a TLS stream ended without close_notify, which proves that nobody cut it.
+fn is_cut_end(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::UnexpectedEof
 }
 
-/// Many servers close without TLS's own farewell. To hyper that is the end of the stream: a body that
+/// Many servers close without TLS's close_notify. To hyper that is the end of the stream: a body that
 /// announced its length or its chunks is found to be cut, and one that did not is asked about
 /// ([`WireMeter::is_cut_off`]).
 ///
@@ -188,7 +188,7 @@ fn tls_read(read: io::Result<()>) -> io::Result<()> {
     let Err(error) = read else { return Ok(()) };
     let is_marked = error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>());
     match error.kind() {
-        _ if is_rude_end(&error) => Ok(()),
+        _ if is_cut_end(&error) => Ok(()),
         kind @ (io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) if !is_marked => {
             Err(io::Error::new(kind, rustls::Error::General(error.to_string())))
         }

@@ -422,7 +422,7 @@ pub enum FinishReason {
     Stopped,
     /// No start URL could be fetched.
     NoStart,
-    /// Nothing is left but links that a budget left out.
+    /// Nothing is left but links or ids that a budget left out.
     Budget,
 }
 
@@ -437,7 +437,7 @@ impl FinishReason {
             Self::MaxErrors => "error limit reached",
             Self::Stopped => "stopped",
             Self::NoStart => "no start URL could be fetched",
-            Self::Budget => "budget reached, links were left out",
+            Self::Budget => "budget reached, URLs were left out",
         }
     }
 }

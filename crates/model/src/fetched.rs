@@ -30,10 +30,28 @@ impl RawPage {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// The media type without parameters, in lower case: `text/html`. Of several the last that is one
-    /// (Fetch standard, "extract a MIME type"); `None` if what is said is no media type.
+    /// The media type: of several the last that is one, which keeps the charset of the first in a row of
+    /// the same type (Fetch standard, "extract a MIME type"). `None` if what is said is no media type.
+    pub fn media_type(&self) -> Option<MediaType> {
+        let headers = self.headers.iter().filter(|(key, _)| key == "content-type");
+        let types =
+            headers.flat_map(|(_, value)| split_unquoted(value, ',')).filter_map(MediaType::parse);
+        let mut last: Option<MediaType> = None;
+        let mut carried = None;
+        for mut found in types {
+            if last.as_ref().is_none_or(|last| last.essence != found.essence) {
+                carried.clone_from(&found.charset);
+            } else if found.charset.is_none() {
+                found.charset.clone_from(&carried);
+            }
+            last = Some(found);
+        }
+        last
+    }
+
+    /// The media type without parameters, in lower case: `text/html`.
     pub fn content_type(&self) -> Option<String> {
-        self.list("content-type").filter_map(media_type).last()
+        self.media_type().map(|found| found.essence)
     }
 
     /// Whether the server named a content coding that does not exist, such as a charset.
@@ -49,11 +67,47 @@ impl RawPage {
     }
 }
 
-/// The type and subtype of a `Content-Type`. `*/*` says nothing.
-fn media_type(value: &str) -> Option<String> {
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    let (kind, subkind) = essence.split_once('/')?;
-    (essence != "*/*" && is_token(kind) && is_token(subkind)).then(|| essence.to_ascii_lowercase())
+/// What a `Content-Type` says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MediaType {
+    /// Type and subtype, in lower case: `text/html`.
+    pub essence: String,
+    /// The label of the charset, as it came: `utf-8`. Nobody has checked that it exists.
+    pub charset: Option<String>,
+}
+
+impl MediaType {
+    /// Reads one type with its parameters. `*/*` says nothing.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = split_unquoted(text, ';');
+        let essence = parts.next().unwrap_or_default().trim();
+        let (kind, subkind) = essence.split_once('/')?;
+        if essence == "*/*" || !is_token(kind) || !is_token(subkind) {
+            return None;
+        }
+        let charset = parts.find_map(|parameter| {
+            let (name, label) = parameter.split_once('=')?;
+            let label = label.trim().trim_matches(['"', '\'']);
+            let is_charset = name.trim().eq_ignore_ascii_case("charset") && !label.is_empty();
+            is_charset.then(|| label.to_owned())
+        });
+        Some(Self { essence: essence.to_ascii_lowercase(), charset })
+    }
+}
+
+/// The parts between separators that stand outside of quotes. A quote that is never closed reaches to
+/// the end.
+fn split_unquoted(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    text.split(move |char: char| {
+        let was_escaped = std::mem::replace(&mut is_escaped, is_quoted && char == '\\');
+        if was_escaped {
+            is_escaped = false;
+        } else if char == '"' {
+            is_quoted = !is_quoted;
+        }
+        char == separator && !is_quoted
+    })
 }
 
 /// RFC 9110, section 5.6.2.
@@ -190,16 +244,46 @@ mod tests {
 
     #[track_caller]
     fn check(values: &[&str], expect: Option<&str>) {
+        assert_eq!(page(values).content_type().as_deref(), expect, "{values:?}");
+    }
+
+    fn page(values: &[&str]) -> RawPage {
         let header = |value: &&str| ("content-type".to_owned(), (*value).to_owned());
-        let page = RawPage {
+        RawPage {
             url: PageUrl::parse("http://a.org/").unwrap(),
             status: 200,
             headers: values.iter().map(header).collect(),
             body: Bytes::new(),
             truncated: false,
             wire_bytes: 0,
-        };
-        assert_eq!(page.content_type().as_deref(), expect, "{values:?}");
+        }
+    }
+
+    #[track_caller]
+    fn check_charset(values: &[&str], expect: Option<&str>) {
+        let charset = page(values).media_type().and_then(|found| found.charset);
+        assert_eq!(charset.as_deref(), expect, "{values:?}");
+    }
+
+    #[test]
+    fn the_charset_is_that_of_the_last_media_type() {
+        check_charset(&["text/html"], None);
+        check_charset(&["text/html; charset=utf-8"], Some("utf-8"));
+        check_charset(&["text/html;a=b; Charset = \"utf-8\";charset=x"], Some("utf-8"));
+        check_charset(&["text/html;charset='latin1'"], Some("latin1"));
+        check_charset(
+            &["text/html; charset=iso-8859-1", "text/html; charset=utf-8"],
+            Some("utf-8"),
+        );
+        check_charset(&["text/plain;charset=x, text/html"], None);
+        check_charset(&["text/html;charset=x, text/html"], Some("x"));
+        check_charset(&["text/html;charset=x", "TEXT/HTML;a=b", "*/*"], Some("x"));
+        check_charset(&["text/html;charset=x, text/plain, text/html"], None);
+        check_charset(&["text/html;charset=x, text/html;charset=y, text/html"], Some("x"));
+        check_charset(&["text/html;charset=x, nonsense;charset=y"], Some("x"));
+        check_charset(&["text/html;a=\"b;charset=x, text/plain;\\\";\";charset=y"], Some("y"));
+        check_charset(&["charset=x"], None);
+        check_charset(&["text/html;charset="], None);
     }
 
     #[test]

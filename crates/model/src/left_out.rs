@@ -1,16 +1,18 @@
-//! [`LeftOut`]: which links of a crawl were not followed because a budget was used up, and the
-//! setting that would let them in.
+//! [`LeftOut`]: which links and ids of a crawl were not asked for because a budget was used up, and
+//! the setting that would let them in.
+
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CrawlStats, Reason};
+use crate::{Crawl, CrawlState, CrawlStats, Direction, FinishReason, Progress, Reason, Walk};
 
-/// Links that a budget left out.
+/// Links and ids that a budget left out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
     /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
     pub reason: Reason,
-    /// URLs that were left out.
+    /// URLs that were left out; at least 1 if it is not known how many ids there are.
     pub urls: u64,
     /// The flag of the command line that lets them in.
     pub flag: String,
@@ -30,7 +32,7 @@ impl Reason {
 }
 
 impl CrawlStats {
-    /// The budgets that were reached, the one that left out most first.
+    /// The budgets that were reached by links, the one that left out most first.
     pub fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out: Vec<LeftOut> = self
             .skips
@@ -44,6 +46,88 @@ impl CrawlStats {
         left_out.sort_by_key(|row| std::cmp::Reverse(row.urls));
         left_out
     }
+}
+
+impl Crawl {
+    /// The budgets that were reached, by links or by ids.
+    pub fn left_out(&self, state: CrawlState, stats: &CrawlStats) -> Vec<LeftOut> {
+        with_ids(stats.left_out(), self.ids_left_out(state, stats))
+    }
+
+    /// How many ids a linear crawl that ended by its budget did not ask for, as far as they can be
+    /// counted; 0 if it asked for all.
+    pub fn ids_left_out(&self, state: CrawlState, stats: &CrawlStats) -> u64 {
+        let Some(linear) = self.seeds.linear() else { return 0 };
+        if !is_by_budget(state) || self.limits.ids_per_host_max.is_none() {
+            return 0;
+        }
+        let total = linear.walks.iter().map(ids_total).sum::<Option<u128>>();
+        left_of(total.map(|total| total.saturating_sub(u128::from(ids_asked(stats)))))
+    }
+
+    /// Whether no host of a linear crawl may be asked for one more id.
+    pub fn is_id_budget_spent(&self, stats: &CrawlStats) -> bool {
+        let (Some(linear), Some(max)) = (self.seeds.linear(), self.limits.ids_per_host_max) else {
+            return false;
+        };
+        let url = |walk: &Walk| walk.rules().template.url_of(0);
+        let hosts: BTreeSet<String> =
+            linear.walks.iter().map(|walk| url(walk).host_str().to_owned()).collect();
+        ids_asked(stats) >= max.saturating_mul(hosts.len() as u64)
+    }
+}
+
+impl Progress {
+    /// The budgets that were reached, by links or by ids.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let by_links = self.stats.left_out();
+        let is_by_ids = is_by_budget(self.state) && !self.walks.is_empty() && by_links.is_empty();
+        let unknown = || self.walks.iter().map(|walk| walk.coverage.counts.unknown).sum();
+        let ids = if is_by_ids { left_of(unknown()) } else { 0 };
+        with_ids(by_links, ids)
+    }
+}
+
+fn is_by_budget(state: CrawlState) -> bool {
+    state == CrawlState::Finished { why: FinishReason::Budget }
+}
+
+fn ids_asked(stats: &CrawlStats) -> u64 {
+    stats.ids.content + stats.ids.missing + stats.ids.holes + stats.ids.waiting
+}
+
+/// Between an unknown number of ids and none there is at least one.
+fn left_of(ids: Option<u128>) -> u64 {
+    ids.map_or(1, |ids| u64::try_from(ids).unwrap_or(u64::MAX))
+}
+
+/// How many ids a walk has; `None` if a bound is unknown.
+fn ids_total(walk: &Walk) -> Option<u128> {
+    let rules = walk.rules();
+    let is_bounded = |direction: Direction| match direction {
+        Direction::Ascending => rules.max.is_some(),
+        Direction::Descending => rules.min.is_some(),
+    };
+    let is_known = rules.ids.is_some() || walk.legs().iter().all(|leg| is_bounded(leg.direction));
+    let ranges = walk.legs().iter().flat_map(|leg| leg.positions.as_slice());
+    is_known.then(|| ranges.map(|&(first, last)| u128::from(last - first) + 1).sum())
+}
+
+/// Ids are left out by the budget of their host.
+fn with_ids(mut rows: Vec<LeftOut>, ids: u64) -> Vec<LeftOut> {
+    let reason = Reason::HostBudget;
+    if ids == 0 {
+        return rows;
+    }
+    match rows.iter_mut().find(|row| row.reason == reason) {
+        Some(row) => row.urls = row.urls.saturating_add(ids),
+        None => {
+            let flag = reason.budget_flag().unwrap_or_default().to_owned();
+            rows.push(LeftOut { reason, urls: ids, flag });
+        }
+    }
+    rows.sort_by_key(|row| std::cmp::Reverse(row.urls));
+    rows
 }
 
 #[cfg(test)]

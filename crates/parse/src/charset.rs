@@ -113,15 +113,7 @@ fn decode(page: &RawPage, declared: impl FnOnce() -> Option<&'static Encoding>) 
 }
 
 fn header_encoding(page: &RawPage) -> Option<&'static Encoding> {
-    let value = page.header("content-type")?;
-    // A list of types may hold parameters in every part.
-    value.split([';', ',']).skip(1).find_map(|parameter| {
-        let (name, label) = parameter.split_once('=')?;
-        if !name.trim().eq_ignore_ascii_case("charset") {
-            return None;
-        }
-        Encoding::for_label(label.trim().trim_matches(['"', '\'']).as_bytes())
-    })
+    Encoding::for_label(page.media_type()?.charset?.as_bytes())
 }
 
 fn detected_encoding(body: &[u8], host: &str) -> &'static Encoding {
@@ -170,6 +162,8 @@ mod tests {
         let body = b"<meta charset=utf-8>\xe9";
         check("text/html; charset=ISO-8859-1", body, "windows-1252", "<meta charset=utf-8>é");
         check("text/html;Charset=\"latin1\"", b"\xe9", "windows-1252", "é");
+        check("text/html;charset=latin1, text/html;charset=utf-8", "é".as_bytes(), "UTF-8", "é");
+        check("text/plain;charset=koi8-r, text/html", "é".as_bytes(), "UTF-8", "é");
     }
 
     #[test]

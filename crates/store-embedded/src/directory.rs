@@ -34,7 +34,7 @@ const BODIES: &str = "bodies";
 const CONTROL_SOCKET: &str = "control.sock";
 const PARSER_SOCKET: &str = "parser.sock";
 const KEYS_FILE: &str = "keys.json";
-/// Beside the keys, held by whoever changes them.
+/// Beside the keys, held while they are changed.
 const KEYS_LOCK: &str = "keys.lock";
 
 /// An open, locked data directory.
@@ -181,7 +181,7 @@ fn strangers(root: &Path, except: &[&str]) -> io::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The keys while they are written anew; what a killed process left is removed by the next that does.
+/// The keys while they are rewritten; what a killed process left is removed by the next that does.
 fn is_new_keys_file(name: &str) -> bool {
     name.starts_with("keys.") && name.ends_with(".new")
 }

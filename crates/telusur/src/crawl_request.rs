@@ -164,7 +164,9 @@ fn limits(settings: &Settings) -> Limits {
         errors_max: unless_zero(settings.count(Key::MaxErrors)),
         patience_ms: settings.duration_ms(Key::Patience),
         ids_per_host_max: None,
-        free_bytes_min: settings.named(Key::MinFreeDisk).then(|| settings.bytes(Key::MinFreeDisk)),
+        free_bytes_min: settings
+            .is_chosen(Key::MinFreeDisk)
+            .then(|| settings.bytes(Key::MinFreeDisk)),
     }
 }
 

@@ -148,11 +148,12 @@ codes! {
     Listen = "E0141", exit::USAGE, "the service cannot listen on its address";
     /// A key could not be made, listed or revoked. They are kept as hashes in `keys.json` in the data directory.
     Keys = "E0142", exit::USAGE, "the keys cannot be used";
-    /// Users of the service choose the URLs that it asks for, so a header or a login with a secret must name
-    /// the one origin that it is for: `headers = ["https://example.org=Authorization: …"]`,
-    /// `basic_auth = ["https://example.org=me:env:VARIABLE"]`. Secrets are Authorization, Cookie, X-Api-Key, names
-    /// with auth, token, secret, password, key or session in them, and values that look like keys.
-    UnboundSecret = "E0143", exit::USAGE, "a secret names no origin";
+    /// Users of the service choose the URLs that it asks for, so a header or a login that may let somebody in
+    /// must name the one origin that it is for: `headers = ["https://example.org=Authorization: …"]`,
+    /// `basic_auth = ["https://example.org=me:env:VARIABLE"]`. Without an origin only headers go that are known to be
+    /// no secrets: Accept, Accept-Language, Cache-Control, DNT, From, Pragma, Prefer, Priority, Referer, Save-Data,
+    /// Upgrade-Insecure-Requests, User-Agent, X-Requested-With, Sec-Fetch-*, Sec-CH-* and a few of their kind.
+    UnboundSecret = "E0143", exit::USAGE, "a header or login names no origin";
     /// None of the start URLs gave a page, so there was nothing to follow. `telusur show last
     /// --errors` lists what each of them answered; `telusur demo` works without a connection.
     NoStart = "E0301", exit::NO_START, "no start URL could be fetched";
@@ -162,6 +163,10 @@ codes! {
     /// The page could not be fetched, or came with an error status. The message names the reason;
     /// `telusur explain REASON` tells more about it.
     NotFetched = "E0303", exit::NO_START, "the page could not be fetched";
+    /// Every host that is left answers, and asks us to wait (429 or 503 with Retry-After) for longer than the
+    /// crawl's patience. The crawl is paused and nothing is lost: resume it later, or let it wait longer with
+    /// `--patience` (0s waits as long as the hosts say).
+    AskedToWait = "E0304", exit::NO_START, "the hosts ask us to wait";
     /// A result could not be written, most often because the disk is full.
     Output = "E0401", exit::STORAGE, "the output could not be written";
     /// One process owns a data directory. Reading commands and pause, resume, stop, cancel and exclude
@@ -178,8 +183,9 @@ codes! {
     DamagedData = "E0405", exit::STORAGE, "stored data is damaged";
     /// The data directory could not be read or written.
     Storage = "E0406", exit::STORAGE, "the data directory cannot be read or written";
-    /// `telusur verify` found a promise that does not hold; it printed which.
-    NotVerified = "E0407", exit::STORAGE, "a promise about the stored data does not hold";
+    /// `telusur verify` found a promise that does not hold, and printed which; or it found nothing to check, as
+    /// in a data directory that is not there: name the right one with `--data`.
+    NotVerified = "E0407", exit::STORAGE, "the stored data is not what was promised, or nothing was checked";
     /// The search index is not what was written. It is made from the stored pages, which are not
     /// touched, and is built anew when it is next opened.
     DamagedIndex = "E0408", exit::STORAGE, "the search index is damaged";

@@ -1,8 +1,9 @@
 //! [`NewFile`]: a file that appears under its name only when it is whole. Whatever lies there until
 //! then stays as it is, and a link there is replaced, never followed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::message::{Code, Message, shown};
@@ -19,12 +20,35 @@ impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<Self, Message> {
         remove_parts_of_the_dead(path);
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let unfinished = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-        let file = OpenOptions::new().write(true).create_new(true).open(&unfinished);
-        let given = file.and_then(|file| give_to_user(&file).map(|()| file));
-        let file = given.map_err(|error| cannot_write(path, &error))?;
+        let part = Self::part(path).and_then(|(unfinished, file)| {
+            give_to_user(&file)?;
+            Ok((unfinished, file))
+        });
+        let (unfinished, file) = part.map_err(|error| cannot_write(path, &error))?;
         Ok(Self { path: path.to_owned(), unfinished, file: Some(BufWriter::new(file)) })
+    }
+
+    /// A file to write into, locked for as long as it is open, so that nobody takes it for one that was
+    /// left behind.
+    fn part(path: &Path) -> io::Result<(PathBuf, File)> {
+        /// In another container a process may have our number, and a part with it.
+        const NUMBERS_TRIED_MAX: u32 = 100;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let mut refused = io::Error::from(io::ErrorKind::AlreadyExists);
+        for more in 0..NUMBERS_TRIED_MAX {
+            let number = std::process::id().wrapping_add(more);
+            let unfinished = path.with_file_name(format!(".{name}.{number}.part"));
+            match OpenOptions::new().write(true).create_new(true).open(&unfinished) {
+                // Another process may have removed it before it was locked.
+                Ok(file) if lock(&file) && is_at(&file, &unfinished) => {
+                    return Ok((unfinished, file));
+                }
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => refused = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(refused)
     }
 
     /// Makes it durable and gives it its name.
@@ -66,21 +90,34 @@ fn remove_parts_of_the_dead(path: &Path) {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let Ok(entries) = std::fs::read_dir(parent.unwrap_or(Path::new("."))) else { return };
     for entry in entries.filter_map(Result::ok) {
-        if part_of(&name, &entry.file_name().to_string_lossy()).is_some_and(is_dead) {
+        if is_part_of(&name, &entry.file_name().to_string_lossy())
+            && let Ok(file) = File::open(entry.path())
+            && file.try_lock().is_ok()
+        {
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// The process that wrote this part of a file, if it is one.
-fn part_of(name: &str, part: &str) -> Option<u32> {
-    let rest = part.strip_prefix('.')?.strip_prefix(name)?.strip_prefix('.')?;
-    rest.strip_suffix(".part")?.parse().ok()
+/// Whether a file is an unfinished part of another: `.NAME.NUMBER.part`.
+fn is_part_of(name: &str, part: &str) -> bool {
+    let rest = part.strip_prefix('.').and_then(|rest| rest.strip_prefix(name)?.strip_prefix('.'));
+    let number = rest.and_then(|rest| rest.strip_suffix(".part"));
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-/// Whether a process is gone. Our own number was given to an earlier one, which is.
-fn is_dead(pid: u32) -> bool {
-    pid == std::process::id() || !Path::new("/proc").join(pid.to_string()).exists()
+/// Locks a file that is written. Where files cannot be locked, nobody removes parts either.
+fn lock(file: &File) -> bool {
+    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+/// Whether this file is the one that lies there.
+fn is_at(file: &File, path: &Path) -> bool {
+    let id = |metadata: Metadata| (metadata.dev(), metadata.ino());
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(open), Ok(there)) => id(open) == id(there),
+        _ => false,
+    }
 }
 
 /// Nothing is overwritten unless the user says so.
@@ -128,25 +165,26 @@ mod tests {
         assert!(NewFile::create(&directory.path().join("none/a")).is_err());
     }
 
+    /// Whether this process can see the one that writes says nothing: it may be in another container.
     #[test]
-    fn parts_of_dead_processes_are_removed() {
+    fn parts_that_nobody_writes_are_removed() {
         let directory = tempfile::tempdir().unwrap();
-        // No process has a number as high, and this one's parent is alive.
-        let (dead, alive) = (u32::MAX, std::os::unix::process::parent_id());
-        let parts = [
-            format!(".a.{dead}.part"),
-            format!(".a.{}.part", std::process::id()),
-            format!(".a.{alive}.part"),
-            format!(".b.{dead}.part"),
-            ".a.x.part".to_owned(),
-        ];
-        for part in &parts {
-            std::fs::write(directory.path().join(part), "half").unwrap();
+        let place = |name: &str| directory.path().join(name);
+        let own = format!(".a.{}.part", std::process::id());
+        for part in [".a.1.part", ".a.2.part", ".b.3.part", ".a.x.part", &own] {
+            std::fs::write(place(part), "half").unwrap();
         }
-        NewFile::create(&directory.path().join("a")).unwrap().finish().unwrap();
+        let written = File::open(place(".a.1.part")).unwrap();
+        written.try_lock().unwrap();
+        let namesake = File::open(place(&own)).unwrap();
+        namesake.try_lock().unwrap();
+        let (first, second) =
+            (NewFile::create(&place("a")).unwrap(), NewFile::create(&place("a")).unwrap());
+        first.finish().unwrap();
+        second.finish().unwrap();
         let mut left = names(directory.path());
         left.sort();
-        let mut expect = vec![parts[2].clone(), parts[3].clone(), parts[4].clone(), "a".to_owned()];
+        let mut expect = [".a.1.part", ".a.x.part", ".b.3.part", "a", &own].map(str::to_owned);
         expect.sort();
         assert_eq!(left, expect);
     }

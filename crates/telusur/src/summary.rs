@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use serde_json::json;
-use telusur_model::{CrawlState, CrawlStats, FinishReason, PauseReason, Progress, Reason};
+use telusur_model::{CrawlState, FinishReason, LeftOut, PauseReason, Progress, Reason};
 
 use crate::message::shown;
 use crate::progress::{count_parts, strip_line};
@@ -26,6 +26,8 @@ pub struct Summary<'a> {
     pub progress: &'a Progress,
     /// What it took from this machine.
     pub cost: Cost,
+    /// Whether it spoke nothing but HTTP/2, by the wish of the user.
+    pub is_http2_only: bool,
 }
 
 /// What a process took from the machine.
@@ -95,18 +97,12 @@ impl Summary<'_> {
         }
         row("Sites", self.sites());
         row("Status", counts(&stats.statuses));
-        row("Failed", failure_counts(&stats.failures));
+        row("Failed", failure_counts(&stats.failures, self.is_http2_only));
         for parked in self.progress.parked.iter().take(PARKED_SHOWN_MAX) {
             row("Parked", vec![shown(&parked.text())]);
         }
         row("Skipped", counts(&stats.skips));
-        let left_out = left_out(stats);
-        let is_by_budget =
-            self.progress.state == CrawlState::Finished { why: FinishReason::Budget };
-        if is_by_budget && left_out.is_empty() {
-            row("Left out", vec!["ids beyond the host's budget (raise --max-per-host)".into()]);
-        }
-        row("Left out", left_out);
+        row("Left out", left_out(&self.progress.left_out(), stats.uncounted));
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
         }
@@ -132,7 +128,7 @@ impl Summary<'_> {
             "duration_ms": progress.stats.active_ms,
             "errors": progress.stats.errors(),
             "stats": progress.stats,
-            "left_out": progress.stats.left_out(),
+            "left_out": progress.left_out(),
             "sites": progress.sites,
             "sites_total": progress.sites_total,
             "fairness_index": progress.fairness_index,
@@ -230,12 +226,11 @@ impl Summary<'_> {
 }
 
 /// The budgets that were reached, what they left out, and the flags that let it in.
-pub(crate) fn left_out(stats: &CrawlStats) -> Vec<String> {
+pub(crate) fn left_out(rows: &[LeftOut], uncounted: u64) -> Vec<String> {
     let way_out = |reason: Reason, flag: &str| match reason {
         Reason::TrapSuspected => format!("follow them with {flag} PATTERN"),
         _ => format!("raise {flag}"),
     };
-    let rows = stats.left_out();
     let mut parts: Vec<String> = rows
         .iter()
         .map(|row| {
@@ -243,8 +238,8 @@ pub(crate) fn left_out(stats: &CrawlStats) -> Vec<String> {
             format!("{} {urls} ({})", row.reason, way_out(row.reason, &row.flag))
         })
         .collect();
-    if !parts.is_empty() && stats.uncounted > 0 {
-        parts.push(format!("{} more links that are not listed", show_count(stats.uncounted)));
+    if !parts.is_empty() && uncounted > 0 {
+        parts.push(format!("{} more links that are not listed", show_count(uncounted)));
     }
     parts
 }
@@ -256,13 +251,19 @@ fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> Vec<String
     rows.iter().map(|(key, count)| format!("{} {}", key.to_string(), show_count(*count))).collect()
 }
 
-/// Why pages failed. That a server is broken is said in words: nothing here helps, and whoever runs it
-/// may want to know.
-fn failure_counts(failures: &std::collections::BTreeMap<Reason, u64>) -> Vec<String> {
+/// Why pages failed. That a server is broken is said in words: nothing here helps, and its operator may
+/// want to know. A crawl that speaks nothing but HTTP/2 may have asked too much of a good one.
+fn failure_counts(
+    failures: &std::collections::BTreeMap<Reason, u64>,
+    is_http2_only: bool,
+) -> Vec<String> {
     let mut parts = counts(failures);
     for part in &mut parts {
         if part.starts_with(Reason::ProtocolError.word()) {
-            part.push_str(" (broken server)");
+            part.push_str(match is_http2_only {
+                true => " (broken server, or one without HTTP/2: --http 2)",
+                false => " (broken server)",
+            });
         }
     }
     parts
@@ -271,13 +272,16 @@ fn failure_counts(failures: &std::collections::BTreeMap<Reason, u64>) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use telusur_model::{CrawlNo, ParkedHost, SiteShare};
+    use telusur_model::{CrawlNo, CrawlStats, ParkedHost, SiteShare};
 
     #[test]
     fn broken_servers_are_named() {
         let failures = [(Reason::ProtocolError, 1_200), (Reason::DnsError, 1)].into();
         let expect = ["protocol_error 1,200 (broken server)", "dns_error 1"];
-        assert_eq!(failure_counts(&failures), expect);
+        assert_eq!(failure_counts(&failures, false), expect);
+        // Nothing is stored that tells the two apart.
+        let expect = "protocol_error 1,200 (broken server, or one without HTTP/2: --http 2)";
+        assert_eq!(failure_counts(&failures, true)[0], expect);
     }
 
     fn progress(state: CrawlState) -> Progress {
@@ -315,7 +319,7 @@ mod tests {
     #[test]
     fn a_finished_crawl() {
         let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
-        let text = Summary { progress: &progress, cost: COST }.text(true);
+        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
         assert_eq!(
             text,
             "  ✓ Done in 3m54s: 5,000 pages (page limit reached), 41 errors, 193 MB
@@ -338,7 +342,7 @@ mod tests {
             [(Reason::HostBudget, 2_000), (Reason::SiteBudget, 7), (Reason::TrapSuspected, 60)]
                 .into();
         progress.stats.uncounted = 5;
-        let summary = Summary { progress: &progress, cost: COST };
+        let summary = Summary { progress: &progress, cost: COST, is_http2_only: false };
         let text = summary.text(false);
         assert!(!text.contains("nothing left to fetch"), "{text}");
         assert!(
@@ -360,7 +364,8 @@ mod tests {
     fn an_unfinished_crawl_says_how_to_go_on() {
         for state in [CrawlState::Running, CrawlState::Paused { why: PauseReason::Asked }] {
             let progress = progress(state);
-            let text = Summary { progress: &progress, cost: COST }.text(false);
+            let text =
+                Summary { progress: &progress, cost: COST, is_http2_only: false }.text(false);
             assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
             assert!(text.is_ascii());
         }
@@ -373,7 +378,7 @@ mod tests {
         progress.stats = CrawlStats { pages: 9, ok: 9, failures, ..CrawlStats::default() };
         let (host, reason) = ("bad.org".to_owned(), Reason::ParseLimit);
         progress.parked = vec![ParkedHost { host, reason, pages: 6, left_s: None }];
-        let text = Summary { progress: &progress, cost: COST }.text(true);
+        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
         assert!(text.contains("9 pages (nothing left to fetch), 6 errors"), "{text}");
         assert!(text.contains("Failed    parse_failed 6\n"), "{text}");
         assert!(text.contains("Errors    telusur show crawl_7 --errors"), "{text}");
@@ -388,7 +393,7 @@ mod tests {
         progress.stats = CrawlStats { failed: 1, ..CrawlStats::default() };
         progress.sites.clear();
         progress.sites_total = 0;
-        let text = Summary { progress: &progress, cost: COST }.text(true);
+        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
         assert!(
             text.starts_with(
                 "  ✗ Failed after 0.0s: 0 pages (no start URL could be fetched), 1 errors, 0 B\n"
@@ -401,7 +406,7 @@ mod tests {
     #[test]
     fn machines_get_everything() {
         let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
-        let json = Summary { progress: &progress, cost: COST }.json();
+        let json = Summary { progress: &progress, cost: COST, is_http2_only: false }.json();
         assert_eq!(json["crawl"], "crawl_7");
         assert_eq!(json["finish_reason"], "max_pages");
         assert_eq!(json["stats"]["failures"]["dns_error"], 1);

@@ -22,6 +22,7 @@ use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
 const DRAIN_MS_MAX: u64 = 8_000;
+
 /// A crawl whose visits under way still end.
 pub(super) struct EndingCrawl {
     goal: Goal,

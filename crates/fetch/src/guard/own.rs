@@ -47,8 +47,8 @@ fn leads_to(own: SocketAddr, target: IpAddr) -> Result<bool, Failure> {
     if own.is_unspecified() { is_of_this_machine(target) } else { Ok(false) }
 }
 
-/// Only an address of this machine can be bound. Asking anew each time hears of interfaces that come
-/// and go, and happens only for the port that we listen on.
+/// Only an address of this machine can be bound. Asking each time notices interfaces that come and
+/// go, and happens only for the port that we listen on.
 fn is_of_this_machine(address: IpAddr) -> Result<bool, Failure> {
     match UdpSocket::bind((address, 0)) {
         Ok(_) => Ok(true),

@@ -1,8 +1,11 @@
 //! Connections that serve several visits, and those that must not.
 
+use std::future::{Future as _, poll_fn};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::pin::pin;
 use std::sync::{Arc, mpsc};
+use std::task::Poll;
 use std::time::Duration;
 
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, FetchSettings, REQUESTS_PER_VISIT_MAX};
@@ -240,9 +243,9 @@ async fn no_more_connections_are_open_than_there_may_be() {
 
 #[tokio::test]
 async fn no_room_for_a_connection_is_not_the_fault_of_the_site() {
-    let settings = FetchSettings { connections_max: 1, ..FetchSettings::default() };
-    let rules = FetchRules { timeout_ms: 100, ..FetchRules::default() };
-    let bench = Bench::with(settings, rules);
+    let room_time_max = Duration::from_millis(100);
+    let settings = FetchSettings { connections_max: 1, room_time_max, ..FetchSettings::default() };
+    let bench = Bench::with_settings(settings);
     let busy = ScriptedServer::start(vec![vec![Read, Meet, Hold]]).await;
     let other = ScriptedServer::start(vec![vec![Read, page("a")]]).await;
     let patient = FetchRules { allow_private: vec!["127.0.0.1".to_owned()], ..Default::default() };
@@ -263,6 +266,40 @@ async fn no_room_for_a_connection_is_not_the_fault_of_the_site() {
             assert_eq!(fetched.requested_at, None);
         }
     }
+}
+
+/// Time goes by only where the test says so.
+#[tokio::test(start_paused = true)]
+async fn waiting_for_room_is_no_part_of_the_time_that_a_site_has() {
+    // The runtime's clock does not run ahead by itself while a blocking task is under way.
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let still = tokio::task::spawn_blocking(move || ended.recv());
+    let settings = FetchSettings { connections_max: 1, ..FetchSettings::default() };
+    let rules = FetchRules { timeout_ms: 1000, ..FetchRules::default() };
+    let bench = Bench::with(settings, rules);
+    let busy = ScriptedServer::start(vec![vec![Read, Meet, Meet, page("a"), Hold]]).await;
+    let other = ScriptedServer::start(vec![vec![Read, page("b"), Hold]]).await;
+    let patient = FetchRules { allow_private: vec!["127.0.0.1".to_owned()], ..Default::default() };
+    let patient = Arc::new(FetchProfile::new(&patient, 100, Vec::new()).unwrap());
+    let held =
+        bench.fetcher.fetch(FetchOrder::new(PageUrl::parse(&busy.url("/")).unwrap(), patient));
+    let waiting = async {
+        busy.meet().await;
+        let url = other.url("/");
+        let mut visit = pin!(bench.fetch(&url));
+        // One look at it brings it to where it waits for room.
+        poll_fn(|cx| Poll::Ready(assert!(visit.as_mut().poll(cx).is_pending()))).await;
+        let passed = Duration::from_secs(5);
+        tokio::time::advance(passed).await;
+        bench.clock.advance(passed);
+        busy.meet().await;
+        visit.await
+    };
+    let (_, fetched) = tokio::join!(held, waiting);
+    let FetchOutcome::Page(answer) = &fetched.outcome else { panic!("{fetched:?}") };
+    assert_eq!((&answer.body[..], fetched.took_ms), (&b"b"[..], 0));
+    end.send(()).unwrap();
+    still.await.unwrap().unwrap();
 }
 
 #[tokio::test]

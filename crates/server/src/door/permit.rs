@@ -69,6 +69,7 @@ impl Service {
         let what = format!("this needs a key with the scope {}", needed.word());
         Err(Problem::new(Code::ForbiddenScope, what))
     }
+
     /// Whether somebody who was let in would still be.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
         let inner = self.inner();

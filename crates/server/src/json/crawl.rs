@@ -67,7 +67,7 @@ pub struct LimitsView {
     pub max_errors: u64,
     /// URLs taken in for one host.
     pub max_per_host: u64,
-    /// Seconds that it waits for nothing but Retry-After.
+    /// Seconds that it waits for nothing but Retry-After; 0 is no limit.
     pub patience_s: u64,
     /// Bytes read of one body.
     pub max_body: u64,
@@ -164,7 +164,7 @@ pub struct StatsView {
 pub struct LeftOutView {
     /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
     pub reason: String,
-    /// URLs that were left out.
+    /// URLs that were left out; at least 1 if it is not known how many ids there are.
     pub urls: u64,
     /// The flag of the command line that lets them in.
     pub flag: String,

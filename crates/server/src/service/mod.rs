@@ -76,7 +76,7 @@ pub enum ServiceError {
     #[error("refusing to listen on {0} without a key")]
     NoKey(std::net::SocketAddr),
     /// A secret of the operator would go to whatever URL a user of the service names.
-    #[error("{0} and names no origin, so whoever asks for a page could receive it")]
+    #[error("{0} and names no origin, so every site that a user asks for could receive it")]
     UnboundSecret(UnboundSecret),
     /// A rule of the operator cannot be followed.
     #[error("{0}")]

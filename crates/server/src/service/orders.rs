@@ -355,6 +355,11 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
     if reached(limits.bytes_max, stats.wire_bytes) {
         return refuse(format!("{no} has reached its limit of bytes; give it a higher one first"));
     }
+    if record.crawl.ids_left_out(record.state, stats) > 0 {
+        let what = "has asked each host for as many ids as max_per_host lets it; raise that first";
+        let is_spent = record.crawl.is_id_budget_spent(stats);
+        return if is_spent { refuse(format!("{no} {what}")) } else { Ok(()) };
+    }
     let is_complete = matches!(
         record.state,
         CrawlState::Finished {

@@ -1,7 +1,7 @@
 //! [`Turns`]: which crawls wait, and the task that starts them when there is room. A crawl waits if its
 //! state in the store is "running" and no engine has it; that is why nothing of this is written down.
 //! Crawls that may have ended the engine, as others may that ran beside them, are started one at a
-//! time: whoever survives is cleared.
+//! time: one that survives is cleared.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};

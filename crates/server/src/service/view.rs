@@ -275,7 +275,12 @@ fn stats_view(record: &CrawlRecord, progress: Option<&Progress>, hosts: &[HostRo
         status_codes: words(&stats.statuses),
         failures: words(&stats.failures),
         skips: words(&stats.skips),
-        left_out: stats.left_out().into_iter().map(left_out_view).collect(),
+        left_out: record
+            .crawl
+            .left_out(record.state, stats)
+            .into_iter()
+            .map(left_out_view)
+            .collect(),
         depths: words(&stats.depths),
         sites: sites.top,
         sites_total: sites.total,

@@ -208,7 +208,7 @@ words! {
     queue_next: "Next in the queue", "Antrean berikutnya";
     queue_empty: "Nothing waits.", "Tidak ada yang menunggu.";
     failures: "Why there was no answer", "Mengapa tidak ada jawaban";
-    left_out: "{n} links were left out ({reason}). To follow them, start again with {flag}.", "{n} tautan tidak diikuti ({reason}). Untuk mengikutinya, mulai lagi dengan {flag}.";
+    left_out: "{n} URLs were left out ({reason}). To fetch them, start again with {flag}.", "{n} URL tidak diambil ({reason}). Untuk mengambilnya, mulai lagi dengan {flag}.";
     retry_after: "Every host that is left asks us to wait (Retry-After): nothing can be fetched for {time}.", "Semua host yang tersisa meminta menunggu (Retry-After): tidak ada yang dapat diambil selama {time}.";
     network_down: "Nothing answers on any host: the network of this machine may be down.", "Tidak ada host yang menjawab: jaringan mesin ini mungkin putus.";
     do_pause: "Pause", "Jeda";

@@ -1,7 +1,7 @@
 //! Crawls through the JSON API: started, listed, changed, ordered about, deleted.
 
 use serde_json::{Value, json};
-use telusur_model::{CrawlNo, CrawlState};
+use telusur_model::{CrawlNo, CrawlState, Progress};
 
 use crate::bench::{Bench, endless_site, number, page, small_site};
 
@@ -345,5 +345,34 @@ async fn a_budget_that_was_reached_is_named() {
         (&json!("host_budget"), &json!("--max-per-host"))
     );
     assert!(left_out["urls"].as_u64().unwrap() > 0);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_linear_crawl_goes_on_when_its_budget_is_raised() {
+    let bench = Bench::start(|_| page(&[])).await;
+    let linear = json!({ "template": "http://site.test/item/{id}", "from": 1, "to": 9 });
+    let body = json!({ "linear": linear, "limits": { "max_per_host": 4 } });
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.finished(1).await;
+    let crawl = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(crawl["finish_reason"], "budget");
+    let expect = json!([{ "reason": "host_budget", "urls": 5, "flag": "--max-per-host" }]);
+    assert_eq!(crawl["stats"]["left_out"], expect);
+    let resume = "/api/v1/crawls/crawl_1/resume";
+    let refused = bench.client.post(resume, &json!({})).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.json().to_string().contains("max_per_host"), "{refused:?}");
+    let change = json!({ "limits": { "max_per_host": 20 } });
+    let changed = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    let resumed = bench.client.post(resume, &json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    let is_over =
+        |it: &Progress| matches!(it.state, CrawlState::Finished { .. }) && it.stats.pages == 9;
+    bench.until(CrawlNo(1), is_over).await;
+    let crawl = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(crawl["finish_reason"], "drained");
+    assert_eq!(crawl["stats"]["left_out"], json!([]));
     bench.stop().await;
 }

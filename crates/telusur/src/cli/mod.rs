@@ -296,6 +296,9 @@ pub struct ResumeArgs {
     /// A new byte limit for the whole crawl; 0B = no limit
     #[arg(long, value_name = "SIZE")]
     pub max_bytes: Option<String>,
+    /// A new limit of URLs of one host; of a linear crawl, of ids
+    #[arg(long, value_name = "N")]
+    pub max_per_host: Option<String>,
     /// Most requests under way in the whole crawl
     #[arg(short, long, value_name = "N|auto")]
     pub workers: Option<String>,

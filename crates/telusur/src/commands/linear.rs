@@ -89,11 +89,14 @@ fn request(
     request.keep_tracking = true;
     request.seeds = Seeds::Linear(seeds);
     // The default is there for links that lead on and on; ids have an end, or a margin.
-    if settings.named(Key::MaxPerHost) {
-        request.limits.ids_per_host_max = Some(request.limits.urls_per_host_max);
-    }
+    request.limits.ids_per_host_max = ids_per_host_max(settings);
     request.check_start()?;
     Ok(request)
+}
+
+/// How many ids may be asked of one host: the budget for links if the user decided about it.
+pub(super) fn ids_per_host_max(settings: &Settings) -> Option<u64> {
+    settings.is_chosen(Key::MaxPerHost).then(|| settings.count(Key::MaxPerHost))
 }
 
 /// Takes the request in as a new crawl, or as another run of an earlier one with the same templates.

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_engine::SystemClock;
 use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::{CrawlChange, SystemClock};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
 use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
@@ -16,7 +16,7 @@ use crate::cli::{ResumeArgs, given_texts};
 use crate::crawl_request::{CrawlRequest, fail_on};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
-use crate::settings::{Given, Key};
+use crate::settings::{Given, Key, Settings};
 use crate::units::{show_count, write_duration_ms};
 
 /// Carries out an order that ends with the crawl it was for.
@@ -95,16 +95,59 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     let settings = session.settings(arguments.given())?.settings;
     let dir = backend::data_dir(&settings);
     if backend::is_served(dir) {
+        change_elsewhere(session, arguments, &settings)?;
         return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
     }
     let (open, record) = open_crawl(dir, &arguments.crawl)?;
     let mut crawl = record.crawl.clone();
-    let request = CrawlRequest::new(&settings, Vec::new(), None);
+    change(&mut crawl, arguments, &settings);
+    check_can_resume(&CrawlRecord { crawl: crawl.clone(), ..record })?;
+    let refuse = |error: StoreError| backend::store_message(&error);
+    open.store.change(&crawl).map_err(refuse)?;
+    open.store.set_fault(crawl.no, None).map_err(refuse)?;
+    let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
+    run::run(session, &settings, open, &job, output)
+}
+
+/// Has the process that holds the directory change the crawl as the flags of `resume` say.
+fn change_elsewhere(
+    session: &Session,
+    arguments: &ResumeArgs,
+    settings: &Settings,
+) -> Result<(), Message> {
+    if arguments.given().is_empty() {
+        return Ok(());
+    }
+    // All crawls of a process share the disk, and what it leaves free.
+    if arguments.min_free_disk.is_some() {
+        let what =
+            "--min-free-disk cannot be changed while another process holds the data directory";
+        let hint =
+            "Start that process with it (telusur serve --min-free-disk SIZE), or end it first";
+        return Err(Message::new(Code::WrongState, what).hint(hint));
+    }
+    let mut crawl = record(session, &arguments.crawl)?.crawl;
+    change(&mut crawl, arguments, settings);
+    let (limits, politeness) = (Some(crawl.limits), Some(crawl.politeness));
+    let change = Box::new(CrawlChange { limits, politeness, exclude: Vec::new() });
+    let ask = Ask::Change { crawl: arguments.crawl.clone(), change };
+    session.ask(&ask, &mut |_| true)
+}
+
+/// The crawl as the flags of `resume` want it.
+fn change(crawl: &mut Crawl, arguments: &ResumeArgs, settings: &Settings) {
+    let request = CrawlRequest::new(settings, Vec::new(), None);
     for given in arguments.given() {
         match given.key {
             Key::MaxPages => crawl.limits.pages_max = request.limits.pages_max,
             Key::MaxDuration => crawl.limits.duration_ms_max = request.limits.duration_ms_max,
             Key::MaxBytes => crawl.limits.bytes_max = request.limits.bytes_max,
+            Key::MaxPerHost => {
+                crawl.limits.urls_per_host_max = request.limits.urls_per_host_max;
+                let is_linear = crawl.seeds.linear().is_some();
+                crawl.limits.ids_per_host_max =
+                    is_linear.then_some(request.limits.urls_per_host_max);
+            }
             Key::Workers => {
                 crawl.politeness.workers = request.politeness.workers;
                 crawl.politeness.silent_max = request.politeness.silent_max;
@@ -114,12 +157,6 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
             _ => crawl.politeness.delay_ms = request.politeness.delay_ms,
         }
     }
-    check_can_resume(&CrawlRecord { crawl: crawl.clone(), ..record })?;
-    let refuse = |error: StoreError| backend::store_message(&error);
-    open.store.change(&crawl).map_err(refuse)?;
-    open.store.set_fault(crawl.no, None).map_err(refuse)?;
-    let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
-    run::run(session, &settings, open, &job, output)
 }
 
 /// Asks again for what failed: in the process that holds the crawl, or in this one.
@@ -241,6 +278,17 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
             format!("Give it a higher one: telusur resume {no} --max-bytes SIZE"),
         );
     }
+    if record.crawl.ids_left_out(record.state, &record.stats) > 0 {
+        let max = limits.ids_per_host_max.unwrap_or(limits.urls_per_host_max);
+        let ids = show_count(max);
+        return match record.crawl.is_id_budget_spent(&record.stats) {
+            false => Ok(()),
+            true => refuse(
+                format!("{no} has asked each host for {ids} ids, as many as it may"),
+                format!("Let it ask for more: telusur resume {no} --max-per-host {}", max * 2),
+            ),
+        };
+    }
     let is_done = matches!(
         record.state,
         CrawlState::Finished {
@@ -272,6 +320,7 @@ impl ResumeArgs {
             (Key::MaxPages, &self.max_pages),
             (Key::MaxDuration, &self.max_duration),
             (Key::MaxBytes, &self.max_bytes),
+            (Key::MaxPerHost, &self.max_per_host),
             (Key::Workers, &self.workers),
             (Key::Delay, &self.delay),
             (Key::MinFreeDisk, &self.min_free_disk),

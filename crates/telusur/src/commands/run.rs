@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use telusur_engine::desk::{Answer, Ask, Desk};
-use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason};
+use telusur_model::{CrawlNo, CrawlState, FinishReason, HttpVersion, PauseReason};
 use telusur_store::{Store, UrlState};
 
 use super::{Outcome, Session, export};
@@ -45,10 +45,11 @@ pub(super) fn run(
                 .note(&format!("not only public addresses: {} may be asked", allowed.join(", ")));
         }
     }
+    let is_http2_only =
+        record.as_ref().is_some_and(|record| record.crawl.fetch.http == HttpVersion::Two);
     let of_crawl = record.as_ref().and_then(|record| record.crawl.limits.free_bytes_min);
-    let named = settings.named(Key::MinFreeDisk).then(|| settings.bytes(Key::MinFreeDisk));
-    // What is said now goes before what was said when the crawl was accepted.
-    let free_bytes_min = named.or(of_crawl).unwrap_or_else(|| settings.bytes(Key::MinFreeDisk));
+    // A flag of this command is in the crawl already.
+    let free_bytes_min = of_crawl.unwrap_or_else(|| settings.bytes(Key::MinFreeDisk));
     let parsers = parsers(settings);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let crawl = job.crawl;
@@ -56,7 +57,7 @@ pub(super) fn run(
     let before = Cost::of_process();
     let ended = foreground.run()?;
     let cost = Cost::of_process().since(&before);
-    let summary = Summary { progress: &ended.progress, cost };
+    let summary = Summary { progress: &ended.progress, cost, is_http2_only };
     if session.global.json {
         writeln!(output, "{}", summary.json())?;
     } else {
@@ -101,8 +102,10 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
         }
         CrawlState::Paused { why: PauseReason::RetryAfter } => {
             let what = "paused: every host that is left asks us to wait (Retry-After)";
-            let hint = format!("Nothing is lost. Later: telusur resume {crawl}");
-            return Err(Message::new(Code::NoNetwork, what).hint(hint).into());
+            let hint = format!(
+                "Nothing is lost. Later: telusur resume {crawl}; to wait longer, add --patience DURATION"
+            );
+            return Err(Message::new(Code::AskedToWait, what).hint(hint).into());
         }
         CrawlState::Finished { why: FinishReason::NoStart } => {
             return Err(no_start(ended, crawl).into());

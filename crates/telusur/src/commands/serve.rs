@@ -15,7 +15,7 @@ use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSetting
 use telusur_store_embedded::DataDir;
 use tokio::net::TcpListener;
 
-use super::{Failure, Outcome, Session, crawl, key};
+use super::{Failure, Outcome, Session, crawl, key, linear};
 use crate::backend::{self, OpenStore, engine_message};
 use crate::cli::ServeArgs;
 use crate::crawl_request::CrawlRequest;
@@ -129,6 +129,7 @@ fn service_settings(
     listen: SocketAddr,
 ) -> Result<ServiceSettings, Message> {
     let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), None);
+    request.limits.ids_per_host_max = linear::ids_per_host_max(settings);
     request.fetch.cookies_txt = crawl::cookies_txt(settings)?;
     request.fetch.basic_auth = crawl::logins(session, settings)?;
     if !request.fetch.allow_private.is_empty() {

@@ -192,7 +192,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
         "state_since": record.state_since.rfc3339(),
         "errors": stats.errors(),
         "stats": stats,
-        "left_out": stats.left_out(),
+        "left_out": record.crawl.left_out(record.state, stats),
         "pages_per_second": crawl.progress.as_ref().map(|progress| progress.pages_per_second),
         "sites": crawl.sites,
         "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
@@ -256,7 +256,7 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     for parked in crawl.progress.iter().flat_map(|progress| &progress.parked) {
         row("parked", parked.text())?;
     }
-    for part in left_out(stats) {
+    for part in left_out(&record.crawl.left_out(record.state, stats), stats.uncounted) {
         row("left out", part)?;
     }
     if let Some(base) = record.crawl.recrawl_of {

@@ -54,9 +54,13 @@ impl Settings {
         &self.row(key).value
     }
 
-    /// Whether the user set it anywhere.
-    pub fn named(&self, key: Key) -> bool {
-        self.row(key).origin != Origin::Default
+    /// Whether the user decided about it: by a flag, or by a value other than the default. A file that
+    /// `config init` wrote names every setting, and decides nothing.
+    pub fn is_chosen(&self, key: Key) -> bool {
+        let row = self.row(key);
+        let is_default =
+            || resolve::built_in(key.setting()).is_some_and(|built_in| row.value == built_in);
+        matches!(row.origin, Origin::Flag { .. }) || !is_default()
     }
 
     /// Every setting with its value.

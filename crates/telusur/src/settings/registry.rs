@@ -549,7 +549,7 @@ pub const REGISTRY: &[Setting] = &[
         default: "",
         flag: Some("--header"),
         short: None,
-        help: "extra headers 'Name: value', sent to the origins of the start URLs only; 'https://host=Name: value' to that origin only, as serve needs it for secrets",
+        help: "extra headers 'Name: value', sent to the origins of the start URLs only; 'https://host=Name: value' to that origin only, as serve needs it for all that may be secrets",
     },
     Setting {
         key: Key::Http,

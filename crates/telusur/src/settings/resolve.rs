@@ -106,14 +106,15 @@ fn in_home(mut row: Resolved, environment: &Environment) -> Result<Resolved, Mes
 }
 
 fn default(setting: &Setting, environment: &Environment) -> Resolved {
-    let value = match setting.key {
-        Key::DataDir => Value::Path(data_dir(environment).unwrap_or_default()),
-        _ => setting
-            .kind
-            .read(&Raw::Untyped(setting.default.to_owned()))
-            .expect("the defaults of the registry are tested"),
-    };
-    Resolved { value, origin: Origin::Default }
+    let data_dir = || Value::Path(data_dir(environment).unwrap_or_default());
+    Resolved { value: built_in(setting).unwrap_or_else(data_dir), origin: Origin::Default }
+}
+
+/// The default of a setting; `None` if it depends on the environment.
+pub(super) fn built_in(setting: &Setting) -> Option<Value> {
+    let read = || setting.kind.read(&Raw::Untyped(setting.default.to_owned()));
+    let value = || read().expect("the defaults of the registry are tested");
+    (setting.key != Key::DataDir).then(value)
 }
 
 /// `$XDG_DATA_HOME/telusur`, or its place below the home directory.

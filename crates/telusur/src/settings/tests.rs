@@ -245,6 +245,34 @@ fn a_tilde_is_the_home_directory() {
 }
 
 #[test]
+fn urls_in_the_value_of_a_header_are_part_of_it() {
+    let read = |text: &str| match resolve(&with_flag(sources(), Key::Headers, text)) {
+        Ok(resolution) => match resolution.settings.value(Key::Headers) {
+            Value::Headers(headers) => Ok(headers.clone()),
+            other => panic!("{other:?}"),
+        },
+        Err(message) => Err(message.to_string()),
+    };
+    let header = |name: &str, value: &str| Ok(vec![(name.to_owned(), value.to_owned())]);
+    let referer = "https://a.org/?x=1";
+    assert_eq!(read("Referer: https://a.org/?x=1"), header("Referer", referer));
+    let hook = "https://u:s3cret@h/?a=b";
+    assert_eq!(read("X-Hook: https://u:s3cret@h/?a=b"), header("X-Hook", hook));
+    assert_eq!(read("HTTPS://A.org=X-Key: a=b"), header("https://a.org=X-Key", "a=b"));
+    for wrong in [
+        "https://u:s3cret@h/?a=b",
+        "https://u:s3cret@h=X-Key: a",
+        "https://h=s3cret=b: c",
+        "http://s3cret",
+        "s3cret",
+        "Authorization s3cret: x",
+    ] {
+        let said = read(wrong).unwrap_err();
+        assert!(!said.contains("s3cret"), "{said}");
+    }
+}
+
+#[test]
 fn a_user_agent_can_stand_in_a_header() {
     for wrong in ["", "a\nb", "T\u{eb}lusur"] {
         assert!(resolve(&with_flag(sources(), Key::UserAgent, wrong)).is_err(), "{wrong:?}");

@@ -393,18 +393,25 @@ fn read_header(text: &str) -> Result<(String, String), BadValue> {
     let form = "Write it like 'Accept-Language: id', or 'https://example.org=Authorization: …' for one \
                 origin alone";
     let not_a_header = || BadValue::of(HIDDEN, "is not a header", form);
-    let (origin, text) = match text.split_once('=') {
-        Some((origin, rest)) if origin.contains("://") => {
-            let not_an_origin = || BadValue::of(origin, "is not an origin", form);
-            (Some(origin_of(origin).ok_or_else(not_an_origin)?), rest)
-        }
-        _ => (None, text),
+    // An URL elsewhere in the text belongs to the value.
+    let starts_with = |scheme: &str| {
+        text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
     };
-    // The value may be a secret: only the name is ever repeated.
+    let (origin, text) = if starts_with("http://") || starts_with("https://") {
+        let split =
+            text.split_once('=').and_then(|(origin, rest)| Some((origin_of(origin)?, rest)));
+        let not_an_origin = || BadValue::of(HIDDEN, "does not begin with an origin", form);
+        let (origin, rest) = split.ok_or_else(not_an_origin)?;
+        (Some(origin), rest)
+    } else {
+        (None, text)
+    };
+    // The value may be a secret, and so may text in which no name can be told from it: only a name is
+    // ever repeated.
     let (name, value) = text.split_once(':').ok_or_else(not_a_header)?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(BadValue::of(name, "is not the name of a header", form));
+        return Err(BadValue::of(HIDDEN, "does not begin with the name of a header", form));
     }
     if !is_header_text(value) {
         let problem = "has a value with a character that a header cannot carry";

@@ -229,6 +229,28 @@ fn a_range_with_gaps_is_walked_to_its_end_and_shown() {
 }
 
 #[test]
+fn a_crawl_that_reached_its_budget_of_ids_goes_on_with_a_higher_one() {
+    let (site, place) = (Site::new(), Place::new());
+    let seen = site.linear(&place, &["--from", "1", "--to", "9", "--max-per-host", "4"]);
+    assert!(seen.stdout.contains("host_budget 5 (raise --max-per-host)"), "{seen:?}");
+    let shown = place.run(&["show", "crawl_1"]);
+    assert!(shown.stdout.contains("host_budget 5 (raise --max-per-host)"), "{shown:?}");
+    let refused = place.run(&["resume", "crawl_1"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("telusur resume crawl_1 --max-per-host 8"), "{refused:?}");
+    let resumed = place.run(&["resume", "crawl_1", "--max-per-host", "9"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    assert_eq!(coverage(&place)["counts"]["unknown"], 0);
+    let shown: Value =
+        serde_json::from_str(place.run(&["show", "crawl_1", "--json"]).result()).unwrap();
+    assert_eq!(
+        (&shown["finish_reason"], &shown["left_out"]),
+        (&"drained".into(), &Value::Array(vec![]))
+    );
+    site.stop();
+}
+
+#[test]
 fn coverage_is_for_linear_crawls() {
     let seen = Place::new().run(&["coverage"]);
     seen.error(2);

@@ -273,6 +273,7 @@ fn serve_refuses_secrets_that_name_no_origin() {
             "Authorization: Bearer s3cret",
             "headers = [\"https://HOST=Authorization: …\"]",
         ),
+        ("TELUSUR_FETCH__HEADERS", "X-Key: s3cret", "headers = [\"https://HOST=X-Key: …\"]"),
         (
             "TELUSUR_FETCH__BASIC_AUTH",
             "docs.example=me:env:HOME",
@@ -286,6 +287,32 @@ fn serve_refuses_secrets_that_name_no_origin() {
         assert!(said.contains("names no origin") && said.contains(line), "{said}");
         assert!(!said.contains("s3cret"), "{said}");
     }
+}
+
+#[test]
+fn flags_of_resume_reach_the_service_that_holds_the_crawl() {
+    let place = Place::new();
+    // Takes connections and never answers, so that the crawl is still there.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let served = Served::start(&place, &["--delay", "0s", "--allow-private", "127.0.0.0/8"]);
+    let body = format!("{{\"url\":\"http://{}/\"}}", silent.local_addr().unwrap());
+    served.curl(&["-d", &body], "/crawl");
+    let refused = place.run(&["resume", "crawl_1", "--min-free-disk", "1GB"]);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.stderr.contains("telusur serve --min-free-disk"), "{refused:?}");
+    let flags = ["--max-per-host", "9", "--patience", "5s", "--max-pages", "7"];
+    place.run(&[&["resume", "crawl_1"], &flags[..]].concat());
+    let crawl = served.curl(&[], "/api/v1/crawls/crawl_1");
+    let crawl: serde_json::Value = serde_json::from_str(&crawl).unwrap();
+    let limits = &crawl["limits"];
+    assert_eq!(
+        (&limits["max_per_host"], &limits["patience_s"]),
+        (&9.into(), &5.into()),
+        "{limits}"
+    );
+    assert_eq!(limits["max_pages"], 7, "{limits}");
+    served.signal("-KILL");
+    served.wait();
 }
 
 /// Although loopback is open: a page, or a user, must not make the service ask itself.

@@ -156,3 +156,26 @@ fn the_budget_of_a_host_is_for_ids_if_it_is_named() {
     assert_eq!(limits(&[]), serde_json::Value::Null);
     assert_eq!(limits(&["--max-per-host", "5"]), 5);
 }
+
+#[test]
+fn a_generated_file_decides_nothing() {
+    let place = Place::new();
+    assert_eq!(place.run(&["config", "init"]).code, 0);
+    let linear = ["linear", "https://example.org/{id}", "--from", "1", "--to", "9", "--dry-run"];
+    let limits = |more: &[&str]| {
+        let seen = place.run(&[&linear[..], &["--json"], more].concat());
+        let answer: serde_json::Value = serde_json::from_str(&seen.stdout).unwrap();
+        answer["limits"].clone()
+    };
+    let untouched = limits(&[]);
+    assert_eq!(untouched["ids_per_host_max"], serde_json::Value::Null, "{untouched}");
+    assert_eq!(untouched["free_bytes_min"], serde_json::Value::Null, "{untouched}");
+    // Who names the default means it.
+    assert_eq!(limits(&["--max-per-host", "10000"])["ids_per_host_max"], 10_000);
+    let path = place.path().join("telusur.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let changed = text.replace("max_per_host = 10000", "max_per_host = 12");
+    assert_ne!(changed, text);
+    std::fs::write(&path, changed).unwrap();
+    assert_eq!(limits(&[])["ids_per_host_max"], 12);
+}
