@@ -39,6 +39,10 @@ impl SoftNotFound {
         if looks.is_empty() || !(200..300).contains(&page.status) {
             return false;
         }
+        // What is not read as text, such as JSON, has no look.
+        if parsed.visible_text.is_empty() && parsed.title.is_none() {
+            return false;
+        }
         match looks.get(&page.url.origin()) {
             Some(NotFoundLook::Soft { fingerprint, title_hash }) => {
                 *title_hash == hash_title(parsed)
@@ -113,6 +117,15 @@ mod tests {
         assert!(known.is_one(&raw, &missing));
         let (raw, real) = page(&format!("{MENU} our new coffee is here since monday"), "Coffee");
         assert!(!known.is_one(&raw, &real));
+    }
+
+    #[test]
+    fn what_is_not_read_as_text_looks_like_nothing() {
+        let (raw, _) = page("", "");
+        let parsed = ParsedPage::default();
+        let known = SoftNotFound::default();
+        known.learn("http://a.org".to_owned(), look_of(&raw, &parsed).unwrap());
+        assert!(!known.is_one(&raw, &parsed));
     }
 
     #[test]

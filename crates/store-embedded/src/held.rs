@@ -164,10 +164,11 @@ impl StepWriter<'_> {
     }
 }
 
-/// Whether a queued URL is settled without a request: the rules of robots.txt became known, or the
-/// user excluded it.
+/// Whether a queued URL is settled without any request: the rules of robots.txt became known, or the
+/// user excluded it. One that was asked before and waited for another attempt has used its unit.
 fn is_unasked(ending: &Ending) -> bool {
     ending.requested_at.is_none()
+        && ending.visit.attempt <= 1
         && ending.id.is_none()
         && matches!(ending.how, How::Skipped { .. })
 }

@@ -288,6 +288,13 @@ fn lets_in_what_was_left_out(bench: &dyn Bench) {
     asked.endings[0].how =
         How::Skipped { reason: Reason::TrapSuspected, rule: "look-alikes".to_owned() };
     assert!(store.commit(asked).unwrap().queued.is_empty());
+    // So has one that waited for another attempt when the user excluded it.
+    let visit = Visit { attempt: 2, ..first(&*store, &record, "a.test") };
+    let mut excluded = step(&*store, &record, visit, 200, &[]);
+    excluded.endings[0].requested_at = None;
+    excluded.endings[0].how =
+        How::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
+    assert!(store.commit(excluded).unwrap().queued.is_empty());
     assert_verified(&*store);
 }
 

@@ -372,8 +372,9 @@ async fn a_second_run_asks_only_what_is_left() {
 
 #[tokio::test]
 async fn a_walk_whose_engine_vanished_goes_on_where_it_was() {
-    let bench = Bench::of_site(|path| match id_of(path) % 7 {
-        0 | 1 => FakeAnswer::not_found(),
+    let bench = Bench::of_site(|path| match id_of(path) {
+        601.. => FakeAnswer::not_found(),
+        id if id % 7 < 2 => FakeAnswer::not_found(),
         _ => page(&[]),
     });
     let mut crawl = linear(vec![WalkRules { start: Some(300), ..range(1, 600) }]);
@@ -578,4 +579,27 @@ async fn a_site_that_is_honest_about_a_few_ids_only_ends() {
     let (_, record) = bench.crawl(crawl).await;
     assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
     assert!(record.stats.ids.missing > 20, "{:?}", record.stats.ids);
+}
+
+/// Each time that the user resumes it, a walk waits as long as it has patience, and pauses again.
+#[tokio::test(start_paused = true)]
+async fn a_walk_waits_for_retry_after_each_time_it_is_resumed() {
+    let bench = Bench::of_site(|_| {
+        let mut busy = FakeAnswer::plain(503, "busy");
+        busy.headers.push(("retry-after", "360000".into()));
+        busy
+    });
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, linear(vec![range(1, 5)]));
+    let handle = engine.handle();
+    handle.run(no).await.unwrap();
+    let paused = CrawlState::Paused { why: PauseReason::RetryAfter };
+    for _ in 0..2 {
+        let began = tokio::time::Instant::now();
+        until(&engine, no, |progress| progress.state == paused).await;
+        assert!(began.elapsed().as_secs() >= 600, "{:?}", began.elapsed());
+        handle.resume(no).await.unwrap();
+    }
+    engine.shutdown().await.unwrap();
 }
