@@ -133,6 +133,7 @@ fn with_ids(mut rows: Vec<LeftOut>, ids: u64) -> Vec<LeftOut> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Template, WalkRules};
 
     #[test]
     fn only_budgets_leave_out() {
@@ -147,5 +148,29 @@ mod tests {
         let rows = left_out.iter().map(|row| (row.reason.word(), row.urls, row.flag.as_str()));
         let expect = [("trap_suspected", 9, "--include"), ("host_budget", 7, "--max-per-host")];
         assert_eq!(rows.collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn ids_are_counted_between_known_bounds() {
+        let total = |max| {
+            let template = Template::parse("http://a.org/{id}").unwrap();
+            let bounds =
+                WalkRules { start: Some(1), min: Some(1), max, ..WalkRules::new(template) };
+            let rules = WalkRules { margin: 5, ..bounds };
+            ids_total(&Walk::new(rules).unwrap())
+        };
+        assert_eq!((total(Some(9)), total(None)), (Some(9), None));
+        assert_eq!((left_of(Some(9)), left_of(None), left_of(Some(0))), (9, 1, 0));
+    }
+
+    #[test]
+    fn ids_are_left_out_by_the_budget_of_their_host() {
+        let skips = [(Reason::HostBudget, 7), (Reason::TrapSuspected, 9)];
+        let links = CrawlStats { skips: skips.into(), ..CrawlStats::default() }.left_out();
+        let urls = |rows: Vec<LeftOut>| rows.iter().map(|row| row.urls).collect::<Vec<_>>();
+        assert_eq!(urls(with_ids(links.clone(), 3)), [10, 9]);
+        assert_eq!(urls(with_ids(links, 0)), [9, 7]);
+        let rows = with_ids(Vec::new(), 3);
+        assert_eq!((rows[0].urls, rows[0].flag.as_str()), (3, "--max-per-host"));
     }
 }

@@ -288,7 +288,7 @@ async fn waiting_for_room_is_no_part_of_the_time_that_a_site_has() {
         let url = other.url("/");
         let mut visit = pin!(bench.fetch(&url));
         // One look at it brings it to where it waits for room.
-        poll_fn(|cx| Poll::Ready(assert!(visit.as_mut().poll(cx).is_pending()))).await;
+        assert!(poll_fn(|cx| Poll::Ready(visit.as_mut().poll(cx).is_pending())).await);
         let passed = Duration::from_secs(5);
         tokio::time::advance(passed).await;
         bench.clock.advance(passed);
