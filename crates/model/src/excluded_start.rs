@@ -1,5 +1,6 @@
 //! [`ExcludedStart`]: a crawl that its own exclusions keep from starting. Better refused than run: it
-//! would end at once with nothing, or wait for ids that it never asks.
+//! would end at once with nothing, or wait for ids that it never asks. A list that would take long to match is
+//! not looked at to its end: such a crawl runs, and its summary says what was excluded.
 
 use crate::{PageUrl, Scope, Seeds, Walk};
 
@@ -14,21 +15,27 @@ pub struct ExcludedStart {
 }
 
 impl Scope {
-    /// The first start, if exclusions keep every start of a crawl from being asked for.
+    /// The first start, if exclusions keep every start of a crawl from being asked for. `None` also if it
+    /// would take too long to find out.
     pub fn excluded_start(&self, seeds: &Seeds, sitemaps: &[PageUrl]) -> Option<ExcludedStart> {
-        let exclusion = |url: &PageUrl| self.exclusion(url).map(str::to_owned);
-        let of_page = |url: &PageUrl| {
-            exclusion(url).map(|pattern| ExcludedStart { start: url.to_string(), pattern })
+        let mut bytes_left = self.match_bytes_max();
+        let mut exclusion = |url: &PageUrl| {
+            bytes_left = bytes_left.checked_sub(url.as_str().len())?;
+            self.exclusion(url).map(str::to_owned)
         };
-        let of_walk = |walk: &Walk| {
-            let pages = sample(walk).map(|url| exclusion(&url));
-            let pattern = pages.into_iter().collect::<Option<Vec<_>>>()?.swap_remove(0);
-            Some(ExcludedStart { start: walk.rules().template.to_string(), pattern })
-        };
-        let pages = seeds.urls().iter().chain(sitemaps).map(of_page);
-        let excluded = pages.chain(seeds.walks().iter().map(of_walk));
-        let excluded: Option<Vec<ExcludedStart>> = excluded.collect();
-        excluded.and_then(|all| all.into_iter().next())
+        let mut first = None;
+        for url in seeds.urls().iter().chain(sitemaps) {
+            let pattern = exclusion(url)?;
+            first.get_or_insert_with(|| ExcludedStart { start: url.to_string(), pattern });
+        }
+        for walk in seeds.walks() {
+            for page in sample(walk) {
+                let pattern = exclusion(&page)?;
+                let start = || walk.rules().template.to_string();
+                first.get_or_insert_with(|| ExcludedStart { start: start(), pattern });
+            }
+        }
+        first
     }
 }
 
@@ -60,6 +67,15 @@ mod tests {
         check(&one, r"\.zip$", None);
         check(&Seeds::Links(vec![page("http://a.org/x.pdf"), page("http://a.org/")]), "pdf", None);
         check(&Seeds::Links(Vec::new()), "pdf", None);
+    }
+
+    #[test]
+    fn starts_that_take_long_to_match_are_not_all_tried() {
+        let page = |number: u32| PageUrl::parse(&format!("http://a.org/{number}")).unwrap();
+        let many = Seeds::Links((0..10_000).map(page).collect());
+        check(&many, "http", Some("http://a.org/0"));
+        check(&many, "http|[!-~]{900}a", None);
+        check(&Seeds::Links(vec![page(0)]), "http|[!-~]{900}a", Some("http://a.org/0"));
     }
 
     #[test]

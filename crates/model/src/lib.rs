@@ -61,8 +61,7 @@ pub use crate::progress::{HostRow, ParkedHost, Progress, RequestHistory, SiteSha
 pub use crate::reason::Reason;
 pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, IdCounts, PageRecord};
 pub use crate::scope::{
-    QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, check_pattern,
-    matches_topic,
+    QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
 };
 pub use crate::time::{Clock, Moment, Timestamp, days_from_civil};
 pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError, join};

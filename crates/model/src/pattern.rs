@@ -6,16 +6,18 @@ use std::ops::Range;
 use regex::{RegexSet, RegexSetBuilder};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags};
 use regex_syntax::hir::translate::Translator;
+use regex_syntax::hir::{Hir, HirKind, Repetition};
 
 use crate::ScopeError;
 
 /// Source text of one pattern.
 pub(crate) const SOURCE_BYTES_MAX: usize = 64 << 10;
-/// Source text of all patterns of a set: parsed, each byte takes some hundred.
-const SOURCES_BYTES_MAX: usize = 128 << 10;
+/// Source text of all patterns of a set: parsed, each byte takes some hundred, and a microsecond where case
+/// is ignored.
+const SOURCES_BYTES_MAX: usize = 64 << 10;
 /// Large character classes (`\w`, `\p{L}`, `[^a]`) of a set. Each is some 6 KB before anything is
 /// compiled, and no pattern for addresses needs more than a few.
-const CLASSES_MAX: usize = 2000;
+const CLASSES_MAX: usize = 1000;
 /// What one of them counts for where case is ignored and every character of it is looked up: half a
 /// millisecond.
 const FOLDED_CLASS_COST: usize = 10;
@@ -24,10 +26,20 @@ const FOLDED_WIDE_COST: usize = 200;
 /// A range of more characters than this is a large class, one of ten times as many a wide one.
 const RANGE_CHARS_MAX: u32 = 1000;
 
+/// Places in a text that patterns can be at, all at once, when they are written out: `[a-z]{9}` has nine. Each
+/// of them may cost some 50 ns for every byte that is matched, where no cache of a DFA holds them all.
+const POSITIONS_MAX: usize = 1000;
+/// Positions times bytes that one request may match: about 0.2 s.
+const MATCH_WORK_MAX: usize = 4 << 20;
+/// Bytes of plain text in patterns that cost as much as a position: few of them are matched at once.
+const LITERAL_BYTES_PER_POSITION: usize = 16;
+
 /// Regular expressions, compiled together.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternSet {
     set: RegexSet,
+    /// What a byte costs that is matched, in positions.
+    byte_cost: usize,
 }
 
 /// Why patterns cannot be used together.
@@ -52,11 +64,13 @@ impl PatternError {
     pub(crate) fn of_scope(self, patterns: &[&str]) -> ScopeError {
         match (self, patterns) {
             (Self::One { at, why }, _) => {
-                ScopeError { pattern: shorten(patterns.get(at).copied().unwrap_or_default()), why }
+                let pattern = shorten(patterns.get(at).copied().unwrap_or_default());
+                ScopeError { pattern, at: Some(at), why }
             }
-            (Self::Sum { why }, [only]) => ScopeError { pattern: shorten(only), why },
+            (Self::Sum { why }, [only]) => ScopeError { pattern: shorten(only), at: Some(0), why },
             (Self::Sum { why }, _) => ScopeError {
                 pattern: format!("{} patterns", patterns.len()),
+                at: None,
                 why: format!("together: {why}"),
             },
         }
@@ -64,7 +78,8 @@ impl PatternError {
 }
 
 impl PatternSet {
-    /// Compiles patterns to at most `bytes_max` bytes, all together.
+    /// Compiles patterns to at most `bytes_max` bytes, all together. Nothing is done for those after the first
+    /// that is too much.
     pub(crate) fn new(patterns: &[&str], bytes_max: usize) -> Result<Self, PatternError> {
         let mut budget = Budget::default();
         for (at, pattern) in patterns.iter().enumerate() {
@@ -74,7 +89,8 @@ impl PatternSet {
             })?;
         }
         let set = RegexSetBuilder::new(patterns).size_limit(bytes_max).build();
-        Ok(Self { set: set.map_err(|error| PatternError::Sum { why: one_line(&error) })? })
+        let set = set.map_err(|error| PatternError::Sum { why: one_line(&error) })?;
+        Ok(Self { set, byte_cost: budget.byte_cost() })
     }
 
     /// The first pattern among these that matches, by its place in the list.
@@ -90,17 +106,15 @@ impl PatternSet {
         !self.set.is_empty() && self.set.is_match(text)
     }
 
+    /// Bytes of text that may be matched on behalf of one request.
+    pub(crate) fn match_bytes_max(&self) -> usize {
+        MATCH_WORK_MAX / self.byte_cost
+    }
+
     /// The patterns as they were given.
     pub(crate) fn texts(&self) -> &[String] {
         self.set.patterns()
     }
-}
-
-/// Whether a pattern can be used by itself, without compiling it.
-pub(crate) fn check(pattern: &str) -> Result<(), ScopeError> {
-    Budget::default().spend(pattern).map_err(|fault| match fault {
-        Fault::Pattern(why) | Fault::Sum(why) => ScopeError { pattern: shorten(pattern), why },
-    })
 }
 
 /// What the patterns of a set cost so far.
@@ -108,6 +122,7 @@ pub(crate) fn check(pattern: &str) -> Result<(), ScopeError> {
 struct Budget {
     source_bytes: usize,
     classes: usize,
+    positions: usize,
 }
 
 enum Fault {
@@ -136,7 +151,42 @@ impl Budget {
             return Err(Fault::Sum(why));
         }
         let meant = Translator::new().translate(pattern, &ast);
-        meant.map(drop).map_err(|error| Fault::Pattern(error.kind().to_string()))
+        let meant = meant.map_err(|error| Fault::Pattern(error.kind().to_string()))?;
+        self.positions = self.positions.saturating_add(positions(&meant, false));
+        if self.positions > POSITIONS_MAX {
+            let why = format!(
+                "more than {POSITIONS_MAX} characters are left open when repetitions such as \\w{{9}} are \
+                 written out; every address would take long to match"
+            );
+            return Err(Fault::Sum(why));
+        }
+        Ok(())
+    }
+
+    fn byte_cost(&self) -> usize {
+        1 + self.positions + self.source_bytes / LITERAL_BYTES_PER_POSITION
+    }
+}
+
+/// Places of a pattern that can match at the same time, whatever the text is. Plain text cannot, unless it is
+/// repeated.
+fn positions(hir: &Hir, is_repeated: bool) -> usize {
+    let sum = |parts: &[Hir]| {
+        let parts = parts.iter().map(|part| positions(part, is_repeated));
+        parts.fold(0, usize::saturating_add)
+    };
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) => 0,
+        HirKind::Literal(text) => usize::from(is_repeated) * text.0.len(),
+        HirKind::Class(_) => 1,
+        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
+            let times = max.unwrap_or(*min).max(1);
+            let each = positions(sub, is_repeated || times > 1);
+            each.saturating_mul(usize::try_from(times).unwrap_or(usize::MAX)).saturating_add(1)
+        }
+        HirKind::Capture(capture) => positions(&capture.sub, is_repeated),
+        HirKind::Concat(parts) => sum(parts),
+        HirKind::Alternation(parts) => sum(parts).saturating_add(1),
     }
 }
 
@@ -224,7 +274,7 @@ fn shorten(pattern: &str) -> String {
 mod tests {
     use super::*;
 
-    const BYTES_MAX: usize = 8 << 20;
+    const BYTES_MAX: usize = 4 << 20;
 
     #[track_caller]
     fn check_sum(pattern: &str, count: usize, is_usable: bool) {
@@ -238,8 +288,8 @@ mod tests {
         check_sum(r"\w{50}", 1, true);
         check_sum(r"\w{200}", 90, false);
         check_sum(r"/archive/\d{4}/", 100, true);
-        check_sum(&"a".repeat(SOURCE_BYTES_MAX), 1, true);
-        check_sum(&"a".repeat(SOURCE_BYTES_MAX), 3, false);
+        check_sum(&"a".repeat(8000), 1, true);
+        check_sum(&"a".repeat(8000), 9, false);
         check_sum("(a{1000}){1000}", 1, false);
     }
 
@@ -261,12 +311,53 @@ mod tests {
     }
 
     #[test]
+    fn what_every_byte_would_cost_is_bounded() {
+        check_sum("[!-~]{99}a", 10, true);
+        check_sum("[!-~]{99}a", 11, false);
+        check_sum("(?:[ab]*a[ab]{99}c|x)", 20, false);
+        check_sum("(?:ab?){999}", 1, false);
+        check_sum(&"[ab]".repeat(POSITIONS_MAX + 1), 1, false);
+        check_sum("(?:(?:a{999}){999}){999}", 1, false);
+        let cost =
+            |pattern: &str| PatternSet::new(&[pattern], BYTES_MAX).unwrap().match_bytes_max();
+        assert!(cost(r"\.(pdf|zip)$") > 500_000, "all starts of a crawl can be tried");
+        assert!(cost("[!-~]{900}a") < 5000);
+    }
+
+    #[test]
+    fn usual_lists_are_within_the_budget() {
+        let words: Vec<String> = (0..5000).map(|word| format!("word{}", word * 7919)).collect();
+        PatternSet::new(&[&words.join("|")], BYTES_MAX).unwrap();
+        let usual = (0..200).map(|number| match number % 5 {
+            0 => format!(r"\.(pdf|zip|jpe?g|png|gif{number})$"),
+            1 => format!(r"/archive{number}/\d{{4}}/"),
+            2 => format!("[?&](sort|order|sid{number})="),
+            3 => format!("^https?://[^/]+/private{number}/.*"),
+            _ => format!(r"(?i)/login{number}\b"),
+        });
+        let usual: Vec<String> = usual.collect();
+        let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
+        PatternSet::new(&usual, BYTES_MAX).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_done_for_patterns_behind_the_first_that_is_too_much() {
+        let costly = format!("(?i){}", r"\w".repeat(CLASSES_MAX / FOLDED_CLASS_COST));
+        let mut patterns = vec![costly.as_str(); 2];
+        patterns.push("(");
+        let error = PatternSet::new(&patterns, BYTES_MAX).unwrap_err();
+        assert!(
+            matches!(error, PatternError::Sum { .. }),
+            "the mistake was not reached: {error:?}"
+        );
+    }
+
+    #[test]
     fn mistakes_name_their_pattern() {
         for bad in ["(", r"\p{Nothing}", "[z-a]"] {
             let error = PatternSet::new(&["ok", bad], BYTES_MAX).unwrap_err();
             assert!(matches!(error, PatternError::One { at: 1, .. }), "{bad}: {error:?}");
             assert!(!error.of_scope(&["ok", bad]).why.contains('\n'));
-            assert!(check(bad).is_err());
         }
     }
 

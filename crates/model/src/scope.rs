@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::{self, PatternSet};
+use crate::pattern::PatternSet;
 use crate::{Crawl, Limits, LinkRules, PageUrl, Reason};
 
-/// Compiled size of all patterns of a scope together. With those of a linear crawl's missing pages
-/// ([`crate::MissingPages`]) it is 10 MiB for a crawl; matching is linear.
-const PATTERNS_BYTES_MAX: usize = 8 << 20;
+/// Compiled size of all patterns of a scope together: enough for an alternation of 5,000 words. With those of a
+/// linear crawl's missing pages ([`crate::MissingPages`]) it is 5 MiB for a crawl.
+const PATTERNS_BYTES_MAX: usize = 4 << 20;
 /// Path segments of a URL. A site that nests deeper is generating its paths.
 const PATH_SEGMENTS_MAX: usize = 64;
 /// Times that one path segment may occur in a URL: `/a/b/a/b/a/b` is a link that feeds on itself.
@@ -71,6 +71,8 @@ pub struct ScopeRules {
 pub struct ScopeError {
     /// The pattern as given.
     pub pattern: String,
+    /// Its place among the patterns, inclusions before exclusions; `None` if all together are too much.
+    pub at: Option<usize>,
     /// What is wrong with it, in one line.
     pub why: String,
 }
@@ -236,6 +238,12 @@ impl Scope {
         found.map(|at| texts[at].as_str())
     }
 
+    /// Bytes of URLs that may be asked about on behalf of one request: the more the patterns leave open, the
+    /// longer each takes.
+    pub fn match_bytes_max(&self) -> usize {
+        self.patterns.match_bytes_max()
+    }
+
     /// Whether a URL is beyond the scope and only reached by an extra hop.
     pub fn is_outside(&self, link: &PageUrl) -> bool {
         !self.home.has(self.kind, link)
@@ -293,12 +301,6 @@ pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
     let url = url.as_str().to_lowercase();
     let anchor = anchor.to_lowercase();
     topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
-}
-
-/// Whether a pattern can be used in a scope by itself. What it costs beside others is known when the scope
-/// is made.
-pub fn check_pattern(pattern: &str) -> Result<(), ScopeError> {
-    pattern::check(pattern)
 }
 
 fn compile(patterns: &[&str]) -> Result<PatternSet, ScopeError> {
@@ -417,7 +419,7 @@ mod tests {
 
     #[test]
     fn hostile_patterns_are_refused_in_one_line() {
-        let long = "x".repeat(pattern::SOURCE_BYTES_MAX + 1);
+        let long = "x".repeat(crate::pattern::SOURCE_BYTES_MAX + 1);
         for pattern in ["(", "(a{1000}){1000}{1000}", &long] {
             let error = compile(&[pattern]).unwrap_err();
             assert!(!error.why.contains('\n') && error.pattern.len() <= 80);

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::{self, PatternSet};
+use crate::pattern::PatternSet;
 use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError};
 
 /// Rules in one list. There are 500 statuses, of which a handful means anything, and few other rules.
@@ -11,7 +11,7 @@ const RULES_MAX: usize = 100;
 /// Text of one list: every template of a crawl has its own copy.
 const RULES_BYTES_MAX: usize = 4096;
 /// Compiled size of all patterns together; see the scope's, which has the rest of what a crawl may use.
-const PATTERNS_BYTES_MAX: usize = 2 << 20;
+const PATTERNS_BYTES_MAX: usize = 1 << 20;
 
 /// Which answers mean "does not exist", as the user gave them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,7 +79,6 @@ impl MissingRules {
             if rule == "empty" {
                 rules.empty = true;
             } else if let Some(pattern) = rule.strip_prefix("RX:") {
-                pattern::check(pattern)?;
                 rules.patterns.push(pattern.to_owned());
             } else if let Some(place) = rule.strip_prefix("redirect:") {
                 if !place.starts_with('/') && PageUrl::parse(place).is_err() {
@@ -91,6 +90,8 @@ impl MissingRules {
                 rules.statuses.push(status.ok_or_else(unknown)?);
             }
         }
+        // All patterns together: that is what they cost.
+        MissingPages::new(&rules)?;
         Ok(rules)
     }
 }
@@ -226,8 +227,10 @@ mod tests {
         assert_eq!(MissingRules::parse(&many), Err(MissingError::TooMany));
         let long = format!("RX:{}", "a".repeat(RULES_BYTES_MAX));
         assert_eq!(MissingRules::parse(&long), Err(MissingError::TooMany));
-        let costly = MissingRules::parse(&vec![r"RX:\w{200}"; 20].join(",")).unwrap();
-        assert!(MissingPages::new(&costly).is_err(), "the budget is for all of them");
+        let costly = vec![r"RX:\w{9}"; 20].join(",");
+        let error = MissingRules::parse(&costly).unwrap_err();
+        assert!(matches!(error, MissingError::Pattern(_)), "the budget is for all of them");
+        MissingRules::parse(r"RX:\w{9}").unwrap();
         let error = MissingRules::parse("RX:(").unwrap_err();
         assert!(matches!(error, MissingError::Pattern(_)));
     }

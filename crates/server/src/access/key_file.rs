@@ -86,6 +86,19 @@ impl KeyFile {
         Self { path: path.to_owned() }
     }
 
+    /// Whether a key was ever made or revoked here, even if the file is gone. Where that cannot be found out,
+    /// it was.
+    pub(crate) fn was_changed(&self) -> bool {
+        match fs::symlink_metadata(self.lock_path()) {
+            Ok(_) => true,
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
+    }
+
+    fn lock_path(&self) -> PathBuf {
+        self.path.with_extension("lock")
+    }
+
     /// All keys.
     pub fn keys(&self) -> Result<Vec<StoredKey>, KeyRingError> {
         let mut text = String::new();
@@ -166,7 +179,7 @@ impl KeyFile {
     ) -> Result<(), KeyRingError> {
         let lock = private_file()
             .create(true)
-            .open(self.path.with_extension("lock"))
+            .open(self.lock_path())
             .map_err(|error| self.io("lock", error))?;
         rustix::fs::flock(&lock, FlockOperation::LockExclusive)
             .map_err(|error| self.io("lock", error.into()))?;

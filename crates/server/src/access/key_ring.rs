@@ -39,8 +39,9 @@ impl KeyRing {
         let file = KeyFile::new(path);
         let stamp = stamp_of(path);
         let keys = Arc::new(by_hash(file.keys()?));
-        // A file without keys is that of somebody who revoked them all, not of somebody who wants none.
-        let needed = AtomicBool::new(stamp.is_some());
+        // A file without keys is that of somebody who revoked them all, not of somebody who wants none; and a
+        // lock without a file is that of keys which were lost.
+        let needed = AtomicBool::new(stamp.is_some() || file.was_changed());
         let known = Mutex::new(Known { keys, stamp, looked: Instant::now() });
         Ok(Self { file, path: path.to_owned(), known, needed, changed: Notify::new() })
     }
@@ -180,5 +181,8 @@ mod tests {
         std::fs::remove_file(dir.path().join("keys.json")).unwrap();
         keys.reload().unwrap();
         assert!(keys.is_empty() && keys.are_needed());
+        assert!(ring(&dir).are_needed(), "also after a restart");
+        std::fs::remove_file(dir.path().join("keys.lock")).unwrap();
+        assert!(!ring(&dir).are_needed(), "both were removed, which is no accident");
     }
 }

@@ -26,7 +26,7 @@ async fn start_job(service: &Service, request: Request) -> Result<Response, Prob
     service.check_writable()?;
     let bytes = read_body(request, service).await?;
     let asked: S1Request = read_json(&bytes)?;
-    let crawl = service.crawl_of_s1(&asked)?;
+    let crawl = service.check(move |service| service.crawl_of_s1(&asked)).await?;
     let Accepted::New(crawl) = service.accept_crawl(crawl, None, Vec::new()).await? else {
         return Err(Problem::new(Code::Internal, "the crawl was not made"));
     };

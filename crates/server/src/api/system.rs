@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::HOST;
 use http::{HeaderMap, StatusCode};
 
+use crate::access::Scope;
 use crate::door::{answer, created, text_answer};
 use crate::json::{HealthView, StatsOfAll};
 use crate::openapi::description;
@@ -18,17 +19,24 @@ pub(super) async fn healthz() -> Result<Response, Problem> {
     created(StatusCode::OK, None, &HealthView { status: "ok".to_owned(), indexing: None })
 }
 
-/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed
+/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed; why is
+/// told to keys with the scope read
 #[utoipa::path(get, path = "/readyz", tag = "system",
     responses((status = 200, body = HealthView)))]
-pub(super) async fn readyz(State(service): State<Service>) -> Result<Response, Problem> {
+pub(super) async fn readyz(
+    State(service): State<Service>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
     if service.is_draining() {
         return Err(crate::problem::draining());
     }
     let indexing = service.indexing();
-    let behind = indexing
-        .trouble
-        .map(|trouble| format!("indexing is behind by {} pages: {}", indexing.lag, trouble.why));
+    // Health is asked for without a key; paths and errors of the machine are not for strangers.
+    let is_told_why = || service.permit(&headers, Scope::Read).is_ok();
+    let behind = indexing.trouble.map(|trouble| match is_told_why() {
+        true => format!("indexing is behind by {} pages: {}", indexing.lag, trouble.why),
+        false => "indexing is behind".to_owned(),
+    });
     let status = if behind.is_some() { "degraded" } else { "ok" };
     created(StatusCode::OK, None, &HealthView { status: status.to_owned(), indexing: behind })
 }

@@ -18,7 +18,9 @@ use crate::service::Service;
 /// Headers of one request.
 const HEADERS_MAX: usize = 100;
 /// Longest that the end waits for answers that are being written.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
+const ANSWERS_MAX: Duration = Duration::from_secs(5);
+/// Longest that it waits for changes of state: a crawl that is cancelled has 8 s for its visits under way.
+const CHANGES_MAX: Duration = Duration::from_millis(8500);
 /// Pause after a connection could not be taken, most often for want of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
@@ -54,13 +56,17 @@ pub async fn serve(listener: TcpListener, service: Service) -> Result<(), ServeE
         }
     }
     tracker.close();
-    let answered = async {
-        tracker.wait().await;
-        // Also what was ordered by clients that have left: the store closes behind us.
-        service.settled().await;
-    };
-    let _ = tokio::time::timeout(DRAIN_MAX, answered).await;
+    last_work(tracker.wait(), service.settled()).await;
     Ok(())
+}
+
+/// Waits for answers that are being written and for changes under way, each within its own time: clients who
+/// read slowly take none from what others have ordered, whether these are still there or not. The store
+/// closes behind us.
+async fn last_work(answers: impl Future<Output = ()>, changes: impl Future<Output = ()>) {
+    let answers = tokio::time::timeout(ANSWERS_MAX, answers);
+    let changes = tokio::time::timeout(CHANGES_MAX, changes);
+    let _ = tokio::join!(answers, changes);
 }
 
 /// What a connection is served with.
@@ -119,4 +125,29 @@ impl Drop for Open<'_> {
 fn connections_max(service: &Service) -> usize {
     telusur_fetch::raise_open_files_limit();
     service.settings().bounds.connections_max.min(telusur_fetch::connections_share())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_takes_no_time_from_changes() {
+        let is_changed = Cell::new(false);
+        let change = async {
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            is_changed.set(true);
+        };
+        let start = tokio::time::Instant::now();
+        last_work(pending(), change).await;
+        assert!(is_changed.get(), "the change was cut off");
+        last_work(async {}, pending()).await;
+        assert!(
+            start.elapsed() < Duration::from_secs(8 + 10),
+            "each end takes less than ten seconds"
+        );
+    }
 }

@@ -46,7 +46,7 @@ impl Service {
                 let what =
                     "this needs a key, and there is none: all were revoked, or their file is gone";
                 return Err(Problem::new(Code::Unauthorized, what)
-                    .hint("On the server: telusur key create --scope admin"));
+                    .hint("On the server: telusur key create --scope admin. To do without keys, remove keys.json and keys.lock from the data directory and start it again"));
             }
             return Err(Problem::new(Code::Unauthorized, "this needs a key")
                 .hint("Send the header Authorization: Bearer tlk_…"));

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 pub struct HealthView {
     /// `ok`, or `degraded` if something that it can do without for a while does not work.
     pub status: String,
-    /// Why indexing is behind, if it fails: what is crawled meanwhile is found later.
+    /// That indexing is behind, if it fails, and to keys with the scope `read` also why: what is crawled
+    /// meanwhile is found later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexing: Option<String>,
 }

@@ -316,8 +316,12 @@ impl Service {
         super::request::set_manners(&mut changed.politeness, &manners)?;
         if !exclude.is_empty() {
             changed.scope.exclude.extend(exclude.iter().cloned());
-            let scope = Scope::of(&changed);
-            scope.map_err(|error| Problem::field("/exclude", error.to_string()))?;
+            let before = crawl.scope.include.len() + crawl.scope.exclude.len();
+            Scope::of(&changed).map_err(|error| {
+                let own = error.at.and_then(|at| at.checked_sub(before));
+                let pointer = own.map_or("/exclude".to_owned(), |at| format!("/exclude/{at}"));
+                Problem::field(&pointer, error.to_string())
+            })?;
         }
         Ok(CrawlChange {
             limits: Some(changed.limits),

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use telusur_model::{
-    Crawl, Direction, Fairness, IdRanges, Keep, Limits, LinearSeeds, MissingPages, MissingRules,
-    PageUrl, Politeness, Rates, Resume, Scope, ScopeKind, Seeds, SitemapRules, Template, UrlKeyer,
-    Walk, WalkRules,
+    Crawl, Direction, Fairness, IdRanges, Keep, Limits, LinearSeeds, MissingRules, PageUrl,
+    Politeness, Rates, Resume, Scope, ScopeKind, ScopeRules, Seeds, SitemapRules, Template,
+    UrlKeyer, Walk, WalkRules,
 };
 
 use super::Service;
@@ -85,18 +85,24 @@ impl Service {
             }
         }
         // All patterns together, compiled once: that is what they cost.
-        let pointer = match (&crawl.scope.include[..], &crawl.scope.exclude[..]) {
-            ([_], []) => "/scope/include/0",
-            ([], [_]) => "/scope/exclude/0",
-            _ => "/scope",
-        };
-        let scope =
-            Scope::of(&crawl).map_err(|error| Problem::field(pointer, error.to_string()))?;
-        if let Some(excluded) = scope.excluded_start(&crawl.seeds, &crawl.sitemaps.urls) {
-            return Err(Problem::field("/scope/exclude", shown(&excluded.to_string()))
-                .hint("Start elsewhere, or make the exclusion narrower"));
-        }
+        let scope = Scope::of(&crawl).map_err(|error| {
+            let pointer = self.pattern_pointer(&crawl.scope, error.at);
+            Problem::field(&pointer, error.to_string())
+        })?;
+        check_start("/scope/exclude", &crawl, &scope)?;
         Ok((crawl, warnings))
+    }
+
+    /// Where a pattern of a crawl's scope stands in the body that asked for it. The operator's own exclusions
+    /// come first.
+    fn pattern_pointer(&self, scope: &ScopeRules, at: Option<usize>) -> String {
+        let of_operator = self.settings().defaults.scope.exclude.len();
+        let place = at.map(|at| (at, at.checked_sub(scope.include.len() + of_operator)));
+        match place {
+            Some((at, _)) if at < scope.include.len() => format!("/scope/include/{at}"),
+            Some((_, Some(own))) => format!("/scope/exclude/{own}"),
+            Some((_, None)) | None => "/scope".to_owned(),
+        }
     }
 
     /// The crawl that a client of the first service asks for.
@@ -108,6 +114,9 @@ impl Service {
         }
         crawl.limits.pages_max = u64::try_from(request.max_pages).ok();
         crawl.seeds = Seeds::Links(vec![self.url("/url", &request.url)?]);
+        // The patterns are the operator's.
+        let scope = Scope::of(&crawl).map_err(|error| Problem::field("/url", error.to_string()))?;
+        check_start("/url", &crawl, &scope)?;
         Ok(crawl)
     }
 
@@ -162,7 +171,8 @@ impl Service {
         Ok(())
     }
 
-    /// Whether regular expressions can be used. `before`: how many the crawl has already.
+    /// Whether there are too many regular expressions, or too long ones. Whether they can be used is known when
+    /// all of a crawl are compiled together. `before`: how many the crawl has already.
     pub(super) fn check_patterns(
         &self,
         pointer: &str,
@@ -184,9 +194,6 @@ impl Service {
                 );
                 return Err(Problem::field(&pointer, what));
             }
-            telusur_model::check_pattern(pattern).map_err(|error| {
-                Problem::field(&pointer, format!("not a usable pattern: {}", error.why))
-            })?;
         }
         Ok(())
     }
@@ -239,6 +246,15 @@ impl Service {
     }
 }
 
+/// Refuses a crawl that its own exclusions keep from starting.
+fn check_start(pointer: &str, crawl: &Crawl, scope: &Scope) -> Result<(), Problem> {
+    match scope.excluded_start(&crawl.seeds, &crawl.sitemaps.urls) {
+        None => Ok(()),
+        Some(excluded) => Err(Problem::field(pointer, shown(&excluded.to_string()))
+            .hint("Start elsewhere, or make the exclusion narrower")),
+    }
+}
+
 fn walk_rules(template: Template, body: &LinearBody) -> Result<WalkRules, Problem> {
     let rules = WalkRules::new(template);
     let direction = match body.direction.as_deref() {
@@ -260,7 +276,6 @@ fn walk_rules(template: Template, body: &LinearBody) -> Result<WalkRules, Proble
         None => rules.missing.clone(),
         Some(text) => {
             let rules = MissingRules::parse(text);
-            let rules = rules.and_then(|rules| MissingPages::new(&rules).map(|_| rules));
             rules.map_err(|error| {
                 let what = shown(&error.to_string());
                 Problem::field("/linear/missing", what).hint(error.hint())

@@ -4,16 +4,15 @@ use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
-use regex::Regex;
 use serde::Deserialize;
-use telusur_model::{CrawlNo, check_pattern};
+use telusur_model::{CrawlNo, Limits, PageUrl, Scope, ScopeRules};
 
 use super::forms::{FormBody, number, text};
 use super::frame::{Frame, Reader, go_to, render, render_as};
 use super::live::Head;
 use super::search::crawl_name;
 use super::words::fill;
-use crate::json::{ChangeBody, LimitsBody, MannersBody};
+use crate::json::{ChangeBody, LimitsBody, MannersBody, QueuedView};
 use crate::problem::{Code, Problem};
 use crate::service::{Order, Service};
 
@@ -201,6 +200,20 @@ async fn shown(
     render_as(status, &page)
 }
 
+/// The URLs that a scope excludes, and how many were tried.
+fn excluded_among(scope: &Scope, waiting: Vec<QueuedView>) -> (Vec<String>, u64) {
+    let (mut bytes_left, mut tried) = (scope.match_bytes_max(), 0);
+    let mut excluded = Vec::new();
+    for QueuedView { url, .. } in waiting {
+        let Some(left) = bytes_left.checked_sub(url.len()) else { break };
+        (bytes_left, tried) = (left, tried + 1);
+        if PageUrl::parse(&url).is_ok_and(|url| scope.exclusion(&url).is_some()) {
+            excluded.push(url);
+        }
+    }
+    (excluded, tried)
+}
+
 /// The waiting URLs that an exclusion would take away.
 async fn matches(
     service: &Service,
@@ -213,15 +226,14 @@ async fn matches(
     };
     let unusable = |why: String| Problem::field("/exclude", format!("not a usable pattern: {why}"));
     let waiting = service.frontier(no, TRIED_MAX, None).await?.items;
-    let of = reader.lang.count(waiting.len() as u64);
     let tried = service.check(move |_| {
-        // First as the crawl would take it, with its bounds.
-        check_pattern(&pattern).map_err(|error| unusable(error.why))?;
-        let pattern = Regex::new(&pattern).map_err(|error| unusable(error.to_string()))?;
-        let found = waiting.into_iter().map(|it| it.url).filter(|url| pattern.is_match(url));
-        Ok(found.collect::<Vec<String>>())
+        // As the crawl would take it, with its bounds.
+        let rules = ScopeRules { exclude: vec![pattern], ..ScopeRules::default() };
+        let scope = Scope::new(&rules, &[], &Limits::default());
+        Ok(excluded_among(&scope.map_err(|error| unusable(error.why))?, waiting))
     });
-    let mut urls = tried.await?;
+    let (mut urls, tried) = tried.await?;
+    let of = reader.lang.count(tried);
     let n = reader.lang.count(urls.len() as u64);
     urls.truncate(MATCHES_SHOWN);
     let text = fill(reader.words().exclude_matches, &[("n", &n), ("of", &of)]);

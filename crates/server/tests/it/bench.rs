@@ -154,6 +154,13 @@ impl Bench {
         self.until(CrawlNo(crawl), is_over).await
     }
 
+    /// The state of a crawl that the engine has; the store follows.
+    pub(crate) fn live_state(&self, crawl: CrawlNo) -> Option<CrawlState> {
+        let handle = self.engine.as_ref().unwrap().handle();
+        let state = handle.progress().borrow().get(&crawl).map(|it| it.state);
+        state.filter(|_| handle.is_here(crawl))
+    }
+
     /// Crawls `site.test` to its end.
     pub(crate) async fn crawled(&self) -> u32 {
         let body = serde_json::json!({ "urls": ["http://site.test/"] });

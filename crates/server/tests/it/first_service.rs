@@ -91,6 +91,20 @@ async fn a_page_that_cannot_be_fetched_says_why() {
 }
 
 #[tokio::test]
+async fn a_start_that_the_operator_excludes_is_refused() {
+    let bench =
+        Bench::start_with(small_site, |it| it.defaults.scope.exclude.push("/private".to_owned()));
+    let bench = bench.await;
+    let refused = bench.client.post("/crawl", &json!({ "url": "http://site.test/private/" })).await;
+    assert_eq!(refused.problem(422, "invalid_field")["pointer"], "/url");
+    let other = json!({ "urls": ["http://site.test/"], "scope": { "exclude": ["("] } });
+    let refused = bench.client.post("/api/v1/crawls", &other).await;
+    assert_eq!(refused.problem(422, "invalid_field")["pointer"], "/scope/exclude/0");
+    assert_eq!(bench.client.json("/api/v1/crawls").await["total"], 0);
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn ids_count_up() {
     let bench = Bench::start(small_site).await;
     for number in 1..=3 {

@@ -8,11 +8,11 @@ use axum::body::Body;
 use axum::response::Response;
 use http::Request;
 use serde_json::{Value, json};
-use telusur_model::CrawlState;
+use telusur_model::{CrawlNo, CrawlState};
 use telusur_server::{KeyFile, app};
 use tower::Service as _;
 
-use crate::bench::{Bench, small_site};
+use crate::bench::{Bench, endless_site, number, small_site};
 
 /// More than any request here is polled; a request that is not done by then never will be.
 const POLLS_MAX: usize = 200;
@@ -50,7 +50,7 @@ fn request(method: &str, target: &str, body: &Value) -> Request<Body> {
     request.body(Body::from(body.to_string())).unwrap()
 }
 
-/// The list shows every crawl of the store and no other, and whatever is to run waits for its turn.
+/// The list shows every crawl of the store and no other, and whatever is to run runs or waits for its turn.
 async fn check_list(bench: &Bench, at: &str) {
     let listed = bench.client.json("/api/v1/crawls?limit=1000").await;
     let mut listed: Vec<(String, String)> = listed["items"]
@@ -64,8 +64,11 @@ async fn check_list(bench: &Bench, at: &str) {
     let stored: Vec<(String, String)> = stored
         .iter()
         .map(|it| {
-            let is_to_run = it.state == CrawlState::Running;
-            let word = if is_to_run { "queued" } else { it.state.word() };
+            let word = match (it.state, bench.live_state(it.crawl.no)) {
+                (_, Some(state)) => state.word(),
+                (CrawlState::Running, None) => "queued",
+                (state, None) => state.word(),
+            };
             (it.crawl.no.to_string(), word.to_owned())
         })
         .collect();
@@ -139,7 +142,68 @@ async fn a_stop_is_whole() {
 
 #[tokio::test]
 async fn a_retry_is_whole() {
-    check_order("POST", "retry", json!({})).await;
+    let bench = Bench::start_with(endless_site, |it| it.bounds.running_max = 1).await;
+    for polls in 0..POLLS_MAX {
+        let failing = json!({ "urls": ["http://nowhere.test/"] });
+        let failed = number(&bench.client.post("/api/v1/crawls", &failing).await.json()["alias"]);
+        bench.finished(failed).await;
+        // Another crawl has the only turn: what is retried waits in the line.
+        let other = live_crawl(&bench).await;
+        let target = format!("/api/v1/crawls/crawl_{failed}/retry");
+        let answer = cut_off(&bench, request("POST", &target, &json!({})), polls).await;
+        let at = format!("after {polls} polls");
+        check_list(&bench, &at).await;
+        let is_retried = bench.store.crawl(CrawlNo(failed)).unwrap().unwrap();
+        let is_retried = is_retried.state == CrawlState::Running;
+        let target = format!("/api/v1/crawls/crawl_{other}/cancel");
+        assert_eq!(bench.client.post(target, &json!({})).await.status, 204);
+        if let Some(answer) = answer {
+            assert!(answer.status().is_success() && is_retried, "{answer:?}");
+            return bench.stop().await;
+        }
+    }
+    panic!("the retry was never done");
+}
+
+/// A crawl that runs, with nothing under way: it pauses for an hour between two requests.
+async fn live_crawl(bench: &Bench) -> u32 {
+    let body = json!({ "urls": ["http://site.test/"], "manners": { "delay_ms": 3_600_000 } });
+    let no = number(&bench.client.post("/api/v1/crawls", &body).await.json()["alias"]);
+    bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    no
+}
+
+/// Orders something about a crawl that runs, and hangs up at every `await`.
+async fn check_live_order(method: &'static str, word: &str, body: Value) {
+    let bench = Bench::start(endless_site).await;
+    for polls in 0..POLLS_MAX {
+        let no = live_crawl(&bench).await;
+        let mut target = format!("/api/v1/crawls/crawl_{no}");
+        let cancel = format!("{target}/cancel");
+        if word == "resume" {
+            bench.client.post(format!("{target}/pause"), &json!({})).await;
+        }
+        if !word.is_empty() {
+            target = format!("{target}/{word}");
+        }
+        let answer = cut_off(&bench, request(method, &target, &body), polls).await;
+        check_list(&bench, &format!("{method} {word} after {polls} polls")).await;
+        if let Some(answer) = answer {
+            assert!(answer.status().is_success(), "{answer:?}");
+            return bench.stop().await;
+        }
+        // It makes room for the next one; it may be gone already.
+        assert!([204, 404].contains(&bench.client.post(cancel, &json!({})).await.status));
+    }
+    panic!("{method} {word} was never done");
+}
+
+#[tokio::test]
+async fn orders_to_a_running_crawl_are_whole() {
+    for word in ["pause", "resume", "stop", "cancel"] {
+        check_live_order("POST", word, json!({})).await;
+    }
+    check_live_order("PATCH", "", json!({ "exclude": ["/7$"] })).await;
 }
 
 #[tokio::test]

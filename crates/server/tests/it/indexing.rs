@@ -3,8 +3,9 @@
 use std::sync::atomic::Ordering;
 
 use serde_json::json;
+use telusur_model::{CrawlNo, CrawlState};
 
-use crate::bench::{Bench, small_site};
+use crate::bench::{Bench, endless_site, small_site};
 
 #[tokio::test]
 async fn an_index_that_cannot_be_written_is_told_of() {
@@ -34,5 +35,35 @@ async fn an_index_that_cannot_be_written_is_told_of() {
         let html = bench.client.get(page).await.text();
         assert!(html.contains("Indexing is behind by") && html.contains("os error 28"), "{html}");
     }
+    // Where keys are needed, strangers learn that it is behind, and nothing about the machine.
+    let made = bench.client.post("/api/v1/keys", &json!({ "scopes": ["read"] })).await.json();
+    let ready = bench.client.json("/readyz").await;
+    assert_eq!(ready, json!({ "status": "degraded", "indexing": "indexing is behind" }));
+    let reader = bench.client.with_key(made["key"].as_str().unwrap());
+    let why = reader.json("/readyz").await["indexing"].to_string();
+    assert!(why.contains("os error 28"), "{why}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_cannot_be_thrown_away_goes_on() {
+    let bench = Bench::start(endless_site).await;
+    bench.index_disk.is_full.store(true, Ordering::SeqCst);
+    let small = json!({ "urls": ["http://site.test/"], "limits": { "max_pages": 3 } });
+    bench.client.post("/api/v1/crawls", &small).await;
+    bench.finished(1).await;
+    // It lives, with nothing under way.
+    let live = json!({ "urls": ["http://site.test/"], "manners": { "delay_ms": 3_600_000 } });
+    bench.client.post("/api/v1/crawls", &live).await;
+    bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
+    while bench.client.json("/readyz").await["status"] == "ok" {}
+    for crawl in ["crawl_1", "crawl_2"] {
+        let target = format!("/api/v1/crawls/{crawl}/cancel");
+        let refused = bench.client.post(target, &json!({})).await;
+        let detail = refused.problem(409, "wrong_state")["detail"].to_string();
+        assert!(detail.contains("os error 28"), "{detail}");
+    }
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_1").await["state"], "completed");
+    assert_eq!(bench.client.json("/api/v1/crawls/crawl_2").await["state"], "running");
     bench.stop().await;
 }

@@ -209,11 +209,25 @@ async fn small_bodies_cost_little() {
         "/scope/exclude/0",
     )
     .await;
+    // The first that is too much ends it: nothing is done for the rest, so that the mistake is not reached.
+    let costly = format!("(?i){}", r"\w".repeat(199));
+    let mut patterns = vec![costly.as_str(); 99];
+    patterns.push("(");
+    let scope = json!({ "include": vec![&costly; 100], "exclude": patterns });
+    check(json!({ "urls": urls, "scope": scope }), "/scope").await;
+    let scope = json!({ "include": ["a", "b"], "exclude": ["c", "("] });
+    check(json!({ "urls": urls, "scope": scope }), "/scope/exclude/1").await;
+    let scope = json!({ "include": ["a", "["], "exclude": ["c"] });
+    check(json!({ "urls": urls, "scope": scope }), "/scope/include/1").await;
+    let slow = ["http", "[!-~]{999}a|[!-~]{999}b"];
+    check(json!({ "urls": urls, "scope": { "exclude": slow } }), "/scope").await;
     let linear = |missing: String| {
         json!({ "linear": { "template": "http://site.test/{id}", "from": 1, "to": 9,
                             "missing": missing } })
     };
     check(linear(vec!["RX:a"; 20_000].join(",")), "/linear/missing").await;
+    let folded = format!(r#"RX:"(?i){}""#, r"\w".repeat(90));
+    check(linear(vec![folded; 20].join("\",") + "\""), "/linear/missing").await;
     check(linear(format!("\"{}", "a".repeat(500_000))), "/linear/missing").await;
     let mut list = linear(String::new());
     list["linear"]["ids"] = "x".repeat(500_000).into();
@@ -238,10 +252,13 @@ async fn small_bodies_cost_little() {
 #[tokio::test]
 async fn added_exclusions_count_with_those_before() {
     let bench = Bench::start_with(small_site, |it| it.bounds.running_max = 0).await;
-    let body = json!({ "urls": ["http://site.test/"], "scope": { "exclude": [r"\w{100}"] } });
+    let body = json!({ "urls": ["http://site.test/"], "scope": { "exclude": [r"[a-z]{600}"] } });
     assert_eq!(bench.client.post("/api/v1/crawls", &body).await.status, 202);
-    let change = json!({ "exclude": [r"\w{100}"] });
+    let change = json!({ "exclude": [r"[a-z]{600}"] });
     let reply = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
     assert_eq!(reply.problem(422, "invalid_field")["pointer"], "/exclude");
+    let change = json!({ "exclude": ["a", "("] });
+    let reply = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
+    assert_eq!(reply.problem(422, "invalid_field")["pointer"], "/exclude/1");
     bench.stop().await;
 }
