@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, Timestamp, Visit,
+    Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
+    Visit,
 };
 use telusur_store::{
     Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError,
@@ -20,7 +21,7 @@ use telusur_store::{
 use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
-use crate::errands::StoredRobots;
+use crate::errands::{StoredRobots, is_fresh};
 use crate::faults::Faults;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 
@@ -280,6 +281,12 @@ impl Writer {
     fn learned(&self, visit: &Visit, end: &ErrandEnd) -> Result<Option<OriginRow>, StoreError> {
         let before = self.store.origin(&visit.first_url().origin())?;
         Ok(match end {
+            // Rules that still hold are not forgotten because their origin is down.
+            ErrandEnd::Robots(RobotsEnd::Unreachable { .. })
+                if before.as_ref().is_some_and(|row| self.is_relied_on(row)) =>
+            {
+                None
+            }
             ErrandEnd::Robots(
                 RobotsEnd::Known { row, .. } | RobotsEnd::Unreachable { row, .. },
             ) => {
@@ -291,6 +298,14 @@ impl Writer {
             }
             ErrandEnd::Robots(_) | ErrandEnd::Probe(None) => None,
         })
+    }
+
+    fn is_relied_on(&self, row: &OriginRow) -> bool {
+        let has_rules = match row.robots {
+            RobotsAnswer::Text { .. } | RobotsAnswer::Missing { .. } => true,
+            RobotsAnswer::Unreachable { .. } => false,
+        };
+        has_rules && is_fresh(row.asked_at, self.clock.wall())
     }
 
     fn commit(&self, group: &mut Group) -> Result<(), StoreError> {

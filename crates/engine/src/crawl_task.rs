@@ -222,6 +222,13 @@ impl Running {
     fn is_running(&self) -> bool {
         self.ending.is_none() && self.state == CrawlState::Running
     }
+
+    /// Visits are durable, or stay queued. Some may belong to an earlier run of the crawl, which ended
+    /// without waiting for them: this run has never counted them. It may then end before the last visit
+    /// of its own, like one that waits in vain: that visit stays queued.
+    pub(crate) fn left(&mut self, visits: usize) {
+        self.outstanding = self.outstanding.saturating_sub(visits);
+    }
 }
 
 impl CrawlTask {
@@ -347,9 +354,11 @@ impl CrawlTask {
     fn fetched(&mut self, arrival: Arrival) -> Result<(), EngineError> {
         let Arrival { visit, mut fetched } = arrival;
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
-            // The crawl ended without waiting for it: the visit stays queued.
+            // The crawl ended without waiting for it: the visit stays queued. Its host is free again,
+            // for others too, and what it said about the network counts like any other answer.
             self.pipeline_visits -= 1;
             self.under_way.fetch_sub(1, Ordering::AcqRel);
+            self.frontier.finished(&visit, &fetched, self.clock.now());
             return Ok(());
         };
         self.pipeline_bytes += fetched.body_bytes();
@@ -431,7 +440,7 @@ impl CrawlTask {
         for (crawl, visits) in &load.visits {
             self.pipeline_visits -= visits;
             if let Some(running) = self.crawls.get_mut(crawl) {
-                running.outstanding -= visits;
+                running.left(*visits);
             }
         }
         self.pipeline_bytes -= load.body_bytes;

@@ -135,6 +135,16 @@ impl Errands {
         }
     }
 
+    /// Whether an errand that brought nothing was sent to see who answers: nobody waits for it, and the
+    /// rules of its origin are known.
+    fn has_failed_as_witness(&self, key: &Key, end: &RobotsEnd) -> bool {
+        let has_failed = match end {
+            RobotsEnd::Later { .. } | RobotsEnd::Unreachable { .. } => true,
+            RobotsEnd::Known { .. } | RobotsEnd::Redirected { .. } => false,
+        };
+        has_failed && !self.under_way.contains(key)
+    }
+
     /// A visit that sees how a site answers for a page that does not exist.
     pub(crate) fn probe(&mut self, crawl: CrawlNo, url: PageUrl, found_at: Timestamp) -> Visit {
         let place = self.next_place();
@@ -203,8 +213,16 @@ impl CrawlTask {
         }
     }
 
+    /// Asks an origin whose rules are known once more, to see whether it answers. If somebody waits for
+    /// its rules, it is being asked already.
+    pub(crate) fn call_witness(&mut self, crawl: CrawlNo, url: &PageUrl) {
+        if !self.errands.under_way.contains(&key_of(crawl, url)) {
+            self.send_for_robots(crawl, url);
+        }
+    }
+
     /// Sends an errand for the robots.txt of a URL's origin.
-    pub(crate) fn send_for_robots(&mut self, crawl: CrawlNo, url: &PageUrl) {
+    fn send_for_robots(&mut self, crawl: CrawlNo, url: &PageUrl) {
         let file = url.join("/robots.txt").expect("an origin with a short path is a URL");
         let place = self.errands.next_place();
         let found_at = self.clock.wall();
@@ -261,6 +279,9 @@ impl CrawlTask {
     fn robots_ended(&mut self, visit: Visit, end: RobotsEnd) -> Result<(), EngineError> {
         let crawl = visit.crawl;
         let origin = visit.first_url();
+        if self.errands.has_failed_as_witness(&key_of(crawl, &origin), &end) {
+            return Ok(());
+        }
         match end {
             RobotsEnd::Known { row, rules } => self.robots_known(crawl, &origin, &row, rules),
             RobotsEnd::Redirected { to } => {
@@ -394,7 +415,7 @@ fn sitemaps_of(
 
 /// Whether rules that were read then still hold. A time to come is no age: the clock was wrong then or
 /// is wrong now, and rules that seem fresh for years would never be read again.
-fn is_fresh(asked_at: Timestamp, now: Timestamp) -> bool {
+pub(crate) fn is_fresh(asked_at: Timestamp, now: Timestamp) -> bool {
     now.0.checked_sub(asked_at.0).is_some_and(|age_ms| age_ms < RULES_MS_MAX)
 }
 

@@ -320,7 +320,6 @@ impl EngineHandle {
         let wall = Arc::clone(&self.clock);
         let asked_before = Arc::clone(&self.asked_before);
         let loaded = tokio::task::spawn_blocking(move || {
-            store.set_state(crawl, CrawlState::Running, wall.wall())?;
             let record = store.crawl(crawl)?;
             let walks = record.as_ref().map_or(0, |record| record.crawl.seeds.walks().len());
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));

@@ -133,7 +133,7 @@ impl CrawlTask {
         self.pipeline_visits -= 1;
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         if let Some(running) = self.crawls.get_mut(&visit.crawl) {
-            running.outstanding -= 1;
+            running.left(1);
         }
     }
 }

@@ -76,6 +76,8 @@ impl CrawlTask {
             return Err(RequestError::WrongState(what));
         }
         let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        // Not before it is certain that it runs: who is refused stays as it is.
+        self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;
         for (walk, runs) in context.walks.iter().zip(&runs) {
             walk.looks.go_on(runs);
         }

@@ -108,7 +108,7 @@ impl CrawlTask {
         tracing::warn!("nobody answers any more: the network here may be down");
         for (crawl, _, url) in self.waits.witnesses.clone() {
             if self.crawls.get(&crawl).is_some_and(|running| running.is_running()) {
-                self.send_for_robots(crawl, &url);
+                self.call_witness(crawl, &url);
             }
         }
     }
