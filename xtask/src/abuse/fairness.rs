@@ -10,7 +10,7 @@ use telusur_testkit::fake_web::{DelayRange, PageCounts};
 use telusur_testkit::{CostlyFeeds, Crowd, FakeWebSpec};
 
 use super::table::Table;
-use super::{Field, Target};
+use super::{Field, Target, dead_url};
 use crate::load_client::Client;
 
 const NAME: &str = "fairness";
@@ -26,8 +26,6 @@ const CRAWLS_RUNNING: &str = "14";
 const WARM_UP: Duration = Duration::from_secs(15);
 const SPAN: Duration = Duration::from_secs(45);
 const STATS_PAUSE: Duration = Duration::from_millis(50);
-/// A port that nobody listens on: reserved, and never handed out.
-const PORT_CLOSED: u16 = 9_999;
 
 /// Least share of their pages that the good crawls keep, in percent.
 const KEPT_PERCENT_MIN: f64 = 80.0;
@@ -79,8 +77,7 @@ async fn measure(field: &Field, name: &str, is_attacked: bool) -> anyhow::Result
     let (silent, good) = seeds.split_at(HOSTS_SILENT);
     if is_attacked {
         for number in 0..CRAWLS_DEAD {
-            let dead = format!("http://127.2.0.{}:{PORT_CLOSED}/", number + 1);
-            crawl(&target, &format!("dead-{number}"), &[dead]).await?;
+            crawl(&target, &format!("dead-{number}"), &[dead_url(number)]).await?;
         }
         crawl(&target, "feeds", &feeds.seeds()).await?;
         crawl(&target, "silent", silent).await?;

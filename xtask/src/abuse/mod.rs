@@ -26,6 +26,9 @@ const LOOK_PAUSE: Duration = Duration::from_millis(200);
 /// How long a service may take to finish what it was given.
 const IDLE_WAIT_MAX: Duration = Duration::from_secs(60);
 
+/// A port that nobody listens on.
+const PORT_CLOSED: u16 = 9_999;
+
 /// The attacks, in the order in which they run.
 pub(crate) const ATTACKS: [&str; 6] =
     ["fairness", "outage", "drips", "costs", "hang-ups", "secrets"];
@@ -64,6 +67,11 @@ async fn run(attack: &str, field: &Field, table: &mut Table) -> anyhow::Result<(
         "secrets" => secrets::attack(field, table).await,
         other => bail!("there is no attack {other:?}"),
     }
+}
+
+/// The start of a crawl whose host refuses every connection, each number on an address of its own.
+fn dead_url(number: usize) -> String {
+    format!("http://127.2.0.{}:{PORT_CLOSED}/", number + 1)
 }
 
 /// Where an attack takes place: the program, and a directory of its own.

@@ -7,7 +7,7 @@ use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeWeb, FakeWebSpec, serve};
 
 use super::table::Table;
-use super::{Field, LOOK_PAUSE};
+use super::{Field, LOOK_PAUSE, dead_url};
 
 const NAME: &str = "outage";
 const CRAWLS_DEAD: usize = 8;
@@ -15,7 +15,6 @@ const CRAWLS_GOOD: usize = 50;
 const PAGES_EACH: u64 = 5;
 /// How long the good ones are waited for: dead hosts are tried several times first.
 const WAIT_MAX: Duration = Duration::from_secs(240);
-const PORT_CLOSED: u16 = 9_999;
 
 pub(super) async fn attack(field: &Field, table: &mut Table) -> anyhow::Result<()> {
     let spec = FakeWebSpec {
@@ -28,8 +27,7 @@ pub(super) async fn attack(field: &Field, table: &mut Table) -> anyhow::Result<(
     let web = serve(&FakeWeb::new(spec)?, None).await?;
     let target = field.service("data", &["--delay", "0s"])?;
     for number in 0..CRAWLS_DEAD {
-        let url = format!("http://127.2.0.{}:{PORT_CLOSED}/", number + 1);
-        target.post("/api/v1/crawls", &json!({ "urls": [url] })).await?;
+        target.post("/api/v1/crawls", &json!({ "urls": [dead_url(number)] })).await?;
     }
     for seed in web.web().seeds() {
         let body = json!({
