@@ -194,13 +194,7 @@ impl Shape {
 fn shapes_of(url: &PageUrl) -> [String; 4] {
     let origin = url.origin();
     let path = url.path().trim_end_matches('/');
-    let names: Vec<&str> = url
-        .query()
-        .unwrap_or_default()
-        .split('&')
-        .filter(|pair| !pair.is_empty())
-        .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
-        .collect();
+    let names: Vec<&str> = url.parameter_names().collect();
     let query = if names.is_empty() { String::new() } else { format!("?{}=*", names.join("=*&")) };
     let mut plain = String::with_capacity(path.len());
     for letter in path.chars() {

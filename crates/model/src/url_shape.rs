@@ -29,13 +29,7 @@ pub struct UrlShape {
 impl UrlShape {
     /// The shape of a URL, if it is one that can go on for ever.
     pub fn of(url: &PageUrl) -> Option<Self> {
-        let mut names: Vec<&str> = url
-            .query()
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
-            .collect();
+        let mut names: Vec<&str> = url.parameter_names().collect();
         let by_parameters = PARAMETERS_BUDGETS.iter().find(|(count, _)| names.len() >= *count);
         let is_calendar = has_calendar_parameter(&names) || is_dated_path(url.path());
         let budget = match (is_calendar, by_parameters) {
@@ -48,6 +42,14 @@ impl UrlShape {
         let text = text_of(url.path().trim_end_matches('/'), &names);
         let hash = u32::try_from(xxh3_64(text.as_bytes()) >> 32).expect("the upper half");
         Some(Self { hash, budget, text })
+    }
+}
+
+impl PageUrl {
+    /// The names of the query's parameters, as they stand there.
+    pub fn parameter_names(&self) -> impl Iterator<Item = &str> {
+        let pairs = self.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+        pairs.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name))
     }
 }
 
