@@ -33,6 +33,7 @@ mod parse_costs;
 mod parse_queue;
 mod parse_stage;
 mod patience;
+mod pipeline;
 mod progress;
 mod robots_reading;
 mod shelf;

@@ -9,6 +9,7 @@ use telusur_model::{
     Visit,
 };
 
+use crate::back_pressure::SiteWatch;
 use crate::charges::Charges;
 use crate::crawl::{CrawlState, SiteId};
 use crate::decision::{AskedEarlier, CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
@@ -45,6 +46,7 @@ pub struct Frontier {
     /// Hosts whose lookup is under way.
     pub(crate) lookups: usize,
     pub(crate) suspicion: Suspicion,
+    pub(crate) sites: SiteWatch,
     charges: Charges,
     /// Queues looked at so far: the cost of all decisions.
     pub(crate) effort: u64,
@@ -81,6 +83,7 @@ impl Frontier {
             level: 0,
             lookups: 0,
             suspicion: Suspicion::default(),
+            sites: SiteWatch::default(),
             charges: Charges::default(),
             effort: 0,
             head_max: head_max.max(1),
@@ -97,6 +100,7 @@ impl Frontier {
         let mut hosts = Vec::with_capacity(start.hosts.len());
         for known in start.hosts {
             let host = self.open_queue(no, &known.host, known.queued > 0);
+            self.forgive_site_of(&known.host);
             let state = self.hosts.get_mut(host);
             state.parse_cost.forgive();
             let pace = &mut state.pace;
@@ -155,6 +159,7 @@ impl Frontier {
         }
         self.refresh_hosts(&hosts);
         self.hosts.forget_unused(self.now);
+        self.forget_unused_sites();
         let now = self.now;
         self.addresses.retain(|_, address| !address.may_be_forgotten(now));
     }
@@ -361,17 +366,22 @@ impl Frontier {
         let charge = state.parse_cost.note(cost, now);
         state.pace.keep_quiet_until(state.parse_cost.quiet_until());
         self.refresh_host(host);
-        charge
+        match self.charge_site(host, cost) {
+            ParseCharge::None => charge,
+            of_site => of_site,
+        }
     }
 
-    /// Whether a page of the host cost much, or killed the parser, and none was cheap since.
+    /// Whether a page of the host cost much, one of its site killed the parser, or killed the parser, and none was cheap since.
     pub fn watches_cost(&self, host: &Host) -> bool {
-        self.hosts.id(host).is_some_and(|host| self.hosts.get(host).parse_cost.is_watched())
+        self.watches_site_of(host)
+            || self.hosts.id(host).is_some_and(|id| self.hosts.get(id).parse_cost.is_watched())
     }
 
     /// Whether a host is not asked because its pages keep killing the parser.
     pub fn parked(&self, host: &Host) -> Option<Parked> {
-        self.hosts.get(self.hosts.id(host)?).parse_cost.parked(self.now)
+        let host_state = self.hosts.get(self.hosts.id(host)?);
+        host_state.parse_cost.parked(self.now).or_else(|| self.parked_with_site(host))
     }
 
     // ---- visits ----
@@ -498,7 +508,9 @@ impl Frontier {
         if crawl.queues.contains_key(&id) {
             return id;
         }
-        crawl.open_queue(id, host.site(), more);
+        let site = host.site();
+        crawl.open_queue(id, site.clone(), more);
+        crawl.block_site(&site, self.sites.is_blocked(&site));
         let state = self.hosts.get_mut(id);
         state.crawls.push(no);
         if let Some(address) = state.known_address() {

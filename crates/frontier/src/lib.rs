@@ -24,6 +24,7 @@ mod line;
 mod ids;
 mod linear;
 
+mod back_pressure;
 mod charges;
 mod flights;
 mod gate;
