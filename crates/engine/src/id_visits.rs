@@ -14,7 +14,7 @@ use telusur_store::{How, IdEnding, KeptRun, KeptState};
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;
 use crate::id_looks::IdLooks;
-use crate::parse_stage::redirect_fault;
+use crate::visit_ending::redirect_fault;
 
 /// A walk of a running crawl, with its rules compiled.
 pub(crate) struct WalkContext {

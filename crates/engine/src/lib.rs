@@ -42,6 +42,7 @@ mod sitemap_reading;
 mod soft_404;
 mod stored_page;
 mod trap_watch;
+mod visit_ending;
 
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
