@@ -9,8 +9,10 @@ use std::net::IpAddr;
 
 use telusur_model::{CrawlNo, Host, Moment, Site};
 
+use crate::crawl::CrawlState;
 use crate::frontier::Frontier;
 use crate::host::HostId;
+use crate::ids::Ids;
 use crate::parse_cost::{PageCost, Parked, ParseCharge, SiteKills};
 
 /// What all crawls share about sites.
@@ -79,7 +81,44 @@ impl Frontier {
         })
     }
 
-    pub(crate) fn parked_with_site(&self, host: &Host) -> Option<Parked> {
+    /// A page of a host was parsed. Need not be told of pages that cost little, unless
+    /// [`watches_cost`](Self::watches_cost) of the host. Says what the host pays for it.
+    pub fn parsed(&mut self, host: &Host, cost: PageCost, now: Moment) -> ParseCharge {
+        self.advance(now);
+        let Some(host) = self.hosts.id(host) else { return ParseCharge::None };
+        let now = self.now;
+        let state = self.hosts.get_mut(host);
+        let charge = state.parse_cost.note(cost, now);
+        state.pace.keep_quiet_until(state.parse_cost.quiet_until());
+        self.refresh_host(host);
+        match self.charge_site(host, cost) {
+            ParseCharge::None => charge,
+            of_site => of_site,
+        }
+    }
+
+    /// Whether a page of the host cost much, one of its site killed the parser, or killed the parser, and none was cheap since.
+    pub fn watches_cost(&self, host: &Host) -> bool {
+        self.watches_site_of(host)
+            || self.hosts.id(host).is_some_and(|id| self.hosts.get(id).parse_cost.is_watched())
+    }
+
+    /// Whether a host is not asked because its pages keep killing the parser.
+    pub fn parked(&self, host: &Host) -> Option<Parked> {
+        let host_state = self.hosts.get(self.hosts.id(host)?);
+        host_state.parse_cost.parked(self.now).or_else(|| self.parked_with_site(host))
+    }
+
+    /// The hosts of a crawl that are not asked because their pages keep killing the parser.
+    pub fn parked_hosts(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Host, Parked)> {
+        let queues = self.crawls.get(&crawl).into_iter().flat_map(|crawl| crawl.queues.keys());
+        queues.filter_map(|&id| {
+            let host = self.hosts.get(id);
+            Some((&host.host, host.parse_cost.parked(self.now)?))
+        })
+    }
+
+    fn parked_with_site(&self, host: &Host) -> Option<Parked> {
         // Most of the time there is none, and the site of a host need not be looked up.
         if self.sites.kills.is_empty() {
             return None;
@@ -88,13 +127,13 @@ impl Frontier {
     }
 
     /// Whether a page that can be read would change anything for the site of a host.
-    pub(crate) fn watches_site_of(&self, host: &Host) -> bool {
+    fn watches_site_of(&self, host: &Host) -> bool {
         !self.sites.kills.is_empty() && self.sites.kills.contains_key(&host.site())
     }
 
     /// A page of a host was parsed: what does its site pay? Wildcard names cost nothing, so kills are
     /// counted over all hosts of a site.
-    pub(crate) fn charge_site(&mut self, host: HostId, cost: PageCost) -> ParseCharge {
+    fn charge_site(&mut self, host: HostId, cost: PageCost) -> ParseCharge {
         if !cost.has_killed && self.sites.kills.is_empty() {
             return ParseCharge::None;
         }
@@ -176,5 +215,36 @@ impl Frontier {
         for address in shared {
             self.refresh_address(address);
         }
+    }
+}
+
+impl CrawlState {
+    fn has_site(&self, site: &Site) -> bool {
+        self.site_ids.contains_key(site)
+    }
+
+    /// Says whether this changes anything.
+    pub(crate) fn block_site(&mut self, site: &Site, is_blocked: bool) -> bool {
+        let Some(&id) = self.site_ids.get(site) else { return false };
+        if is_blocked {
+            return self.blocked.insert(id);
+        }
+        if !self.blocked.contains(&id) {
+            return false;
+        }
+        self.forgive_lag(id);
+        self.blocked.remove(&id)
+    }
+
+    /// Whether nothing of a host's site is handed out.
+    pub(crate) fn is_site_blocked(&self, host: HostId) -> bool {
+        self.blocked.contains(&self.queue(host).site)
+    }
+
+    /// The hosts of a site that the walks of a linear crawl ask.
+    fn hosts_with_ids_of(&self, site: &Site) -> impl Iterator<Item = HostId> {
+        let site = self.site_ids.get(site).copied();
+        let hosts = self.ids.iter().flat_map(Ids::hosts);
+        hosts.filter(move |host| self.queues.get(host).map(|queue| queue.site) == site)
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct CrawlState {
 
     pub(crate) queues: BTreeMap<HostId, HostQueue>,
     pub(crate) sites: Vec<SiteState>,
-    site_ids: BTreeMap<Site, SiteId>,
+    pub(crate) site_ids: BTreeMap<Site, SiteId>,
     /// Sites of which nothing is handed out.
     pub(crate) blocked: BTreeSet<SiteId>,
     /// Hosts that may be asked now and that answer in time.
@@ -509,41 +509,10 @@ impl CrawlState {
 
     /// What a site missed while it could not be served is forgiven, down to the lead that others may
     /// have anyway: else they would stand still until it has caught up.
-    fn forgive_lag(&mut self, site: SiteId) {
+    pub(crate) fn forgive_lag(&mut self, site: SiteId) {
         let least = self.least_service();
         let served = self.site(site).served.max(least.saturating_sub(lead_max(least)));
         self.set_served(site, served);
-    }
-
-    // ---- blocked sites ----
-
-    pub(crate) fn has_site(&self, site: &Site) -> bool {
-        self.site_ids.contains_key(site)
-    }
-
-    /// Says whether this changes anything.
-    pub(crate) fn block_site(&mut self, site: &Site, is_blocked: bool) -> bool {
-        let Some(&id) = self.site_ids.get(site) else { return false };
-        if is_blocked {
-            return self.blocked.insert(id);
-        }
-        if !self.blocked.contains(&id) {
-            return false;
-        }
-        self.forgive_lag(id);
-        self.blocked.remove(&id)
-    }
-
-    /// Whether nothing of a host's site is handed out.
-    pub(crate) fn is_site_blocked(&self, host: HostId) -> bool {
-        self.blocked.contains(&self.queue(host).site)
-    }
-
-    /// The hosts of a site that the walks of a linear crawl ask.
-    pub(crate) fn hosts_with_ids_of(&self, site: &Site) -> impl Iterator<Item = HostId> {
-        let site = self.site_ids.get(site).copied();
-        let hosts = self.ids.iter().flat_map(Ids::hosts);
-        hosts.filter(move |host| self.queues.get(host).map(|queue| queue.site) == site)
     }
 
     /// One queue less.

@@ -31,6 +31,7 @@ mod gate;
 mod host;
 mod pace;
 mod parse_cost;
+mod passage;
 mod retry;
 mod rules;
 mod suspicion;
