@@ -3,7 +3,6 @@
 //! Reading goes through the same thread on purpose: what the frontier is told about the queues is
 //! then always in the order in which it happened.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
@@ -23,6 +22,7 @@ use tokio::sync::mpsc;
 use crate::crawl_task::Event;
 use crate::errands::{StoredRobots, is_fresh};
 use crate::faults::Faults;
+use crate::pipeline::Load;
 use crate::robots_reading::{ErrandEnd, RobotsEnd};
 
 /// Visits in one group: more would only make the others wait longer.
@@ -88,6 +88,7 @@ pub(crate) enum Written {
     /// A step is durable.
     Step {
         committed: Committed,
+        /// What it took off the pipeline.
         load: Load,
         /// Errands that ended with it.
         errands: Vec<(Visit, ErrandEnd)>,
@@ -115,20 +116,6 @@ pub(crate) enum Written {
         /// Less than the limit.
         is_low: bool,
     },
-}
-
-/// What a step took off the pipeline.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) visits: HashMap<CrawlNo, usize>,
-    pub(crate) body_bytes: u64,
-}
-
-impl Load {
-    fn add(&mut self, crawl: CrawlNo, body_bytes: u64) {
-        *self.visits.entry(crawl).or_default() += 1;
-        self.body_bytes += body_bytes;
-    }
 }
 
 /// Endings on their way into one step.
@@ -224,12 +211,12 @@ impl Writer {
     fn take(&self, item: CommitWork, group: &mut Group) -> Result<(), StoreError> {
         match item {
             CommitWork::Ending { ending, body_bytes } => {
-                group.load.add(ending.visit.crawl, body_bytes);
+                group.load.add(&ending.visit, body_bytes);
                 group.step.endings.push(*ending);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
             }
             CommitWork::Errand { visit, requested_at, body_bytes, end } => {
-                group.load.add(visit.crawl, body_bytes);
+                group.load.add(&visit, body_bytes);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
                 if let Some(at) = requested_at {
                     group.step.errand_requests.push((visit.crawl, visit.url.host(), at));
@@ -313,7 +300,7 @@ impl Writer {
             return Ok(());
         }
         let Group { step, load, errands } = std::mem::take(group);
-        let crawls: Vec<CrawlNo> = load.visits.keys().copied().collect();
+        let crawls = load.crawls();
         let committed = self.faults.watch_store(&crawls, || self.store.commit(step))?;
         self.report(Written::Step { committed, load, errands });
         Ok(())

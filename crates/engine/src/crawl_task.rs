@@ -23,7 +23,7 @@ use self::lives::EndingCrawl;
 pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
-use crate::commit_stage::{CommitWork, Load, Written};
+use crate::commit_stage::{CommitWork, Written};
 use crate::context::CrawlContext;
 use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
@@ -36,13 +36,9 @@ use crate::parse_costs::unparsable;
 use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
 use crate::patience::Patience;
+use crate::pipeline::{Block, Load, Pipeline};
 use crate::progress::{RateMeter, WalksShown, picture};
 
-/// Visits handed out and not yet durable, beyond the workers: room for parsing and group commits.
-pub(crate) const PIPELINE_VISITS_MAX: usize = 1024;
-/// Bodies held in memory between fetch and commit. With the default body limit of 1 MiB this is 64
-/// of the largest pages.
-const PIPELINE_BYTES_MAX: u64 = 64 << 20;
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
 /// within little more than a second. A page is to be found within two.
 const INDEX_LAG_MAX: u64 = 800;
@@ -186,8 +182,7 @@ pub(crate) struct CrawlTask {
     pub(crate) backlog: VecDeque<CommitWork>,
     pub(crate) errands: Errands,
     pub(crate) index: Option<IndexStage>,
-    pub(crate) pipeline_visits: usize,
-    pub(crate) pipeline_bytes: u64,
+    pub(crate) pipeline: Pipeline,
     pub(crate) is_shutting_down: bool,
     pub(crate) waits: Waits,
     pub(crate) holding_back: Arc<HoldingBack>,
@@ -261,10 +256,10 @@ impl CrawlTask {
     fn hand_out(&mut self) -> Result<Option<Moment>, EngineError> {
         self.send_backlog()?;
         loop {
+            let is_full = self.apply_back_pressure();
             if !self.backlog.is_empty()
                 || self.index.as_ref().is_some_and(|index| index.is_behind(INDEX_LAG_MAX))
-                || self.pipeline_visits >= PIPELINE_VISITS_MAX
-                || self.pipeline_bytes >= PIPELINE_BYTES_MAX
+                || is_full
             {
                 return Ok(None);
             }
@@ -287,6 +282,25 @@ impl CrawlTask {
         }
     }
 
+    /// Tells the frontier whose pages take up their share of the pipeline. Says whether there is no
+    /// room for anybody.
+    fn apply_back_pressure(&mut self) -> bool {
+        let running = self.crawls.values().filter(|running| running.is_running()).count();
+        for block in self.pipeline.blocks(running) {
+            match block {
+                Block::Site(site, is_blocked) => {
+                    tracing::debug!(%site, is_blocked, "pages of a site wait for the parser");
+                    self.frontier.block_site(&site, is_blocked);
+                }
+                Block::Crawl(crawl, is_blocked) => {
+                    tracing::debug!(%crawl, is_blocked, "pages of a crawl wait for the parser");
+                    self.frontier.block_crawl(crawl, is_blocked);
+                }
+            }
+        }
+        self.pipeline.is_full(running)
+    }
+
     fn dispatch(&mut self, mut visit: Visit) -> Result<(), EngineError> {
         let now = self.clock.now();
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
@@ -294,7 +308,7 @@ impl CrawlTask {
             return Ok(());
         };
         running.outstanding += 1;
-        self.pipeline_visits += 1;
+        self.pipeline.enter(&visit);
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
         let refusal = refusal(&visit, &running.context, &mut self.errands)
@@ -321,6 +335,7 @@ impl CrawlTask {
             }
             return self.write(CommitWork::Ending { ending: Box::new(ending), body_bytes: 0 });
         }
+        self.pipeline.begin_fetch(&visit);
         self.fetch.visit(visit, &running.context);
         Ok(())
     }
@@ -353,15 +368,16 @@ impl CrawlTask {
 
     fn fetched(&mut self, arrival: Arrival) -> Result<(), EngineError> {
         let Arrival { visit, mut fetched } = arrival;
+        let body_bytes = fetched.body_bytes();
+        self.pipeline.end_fetch(&visit, &fetched);
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             // The crawl ended without waiting for it: the visit stays queued. Its host is free again,
             // for others too, and what it said about the network counts like any other answer.
-            self.pipeline_visits -= 1;
+            self.pipeline.leave_one(&visit, body_bytes);
             self.under_way.fetch_sub(1, Ordering::AcqRel);
             self.frontier.finished(&visit, &fetched, self.clock.now());
             return Ok(());
         };
-        self.pipeline_bytes += fetched.body_bytes();
         if visit.place.id().is_some() {
             running.ids_refused = 0;
         }
@@ -437,14 +453,13 @@ impl CrawlTask {
                 running.stats = stats;
             }
         }
-        for (crawl, visits) in &load.visits {
-            self.pipeline_visits -= visits;
-            if let Some(running) = self.crawls.get_mut(crawl) {
-                running.left(*visits);
+        for (crawl, visits) in load.visits() {
+            if let Some(running) = self.crawls.get_mut(&crawl) {
+                running.left(visits);
             }
         }
-        self.pipeline_bytes -= load.body_bytes;
-        tracing::trace!(visits = load.visits.len(), "step acknowledged");
+        self.pipeline.leave(load);
+        tracing::trace!(crawls = load.crawls().len(), "step acknowledged");
     }
 
     /// The store knows due times by the calendar, the frontier by its own clock.

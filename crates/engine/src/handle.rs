@@ -17,9 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
-use crate::crawl_task::{
-    Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
-};
+use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, Reply, Waits};
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
@@ -30,6 +28,7 @@ use crate::loan::Lending;
 use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, Reader};
+use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
 use crate::shelf::Shelf;
 
 /// Events waiting for the crawl task; senders wait when it is full.
@@ -155,8 +154,7 @@ impl Engine {
             crawls: BTreeMap::new(),
             backlog: VecDeque::new(),
             errands: Default::default(),
-            pipeline_visits: 0,
-            pipeline_bytes: 0,
+            pipeline: Pipeline::default(),
             is_shutting_down: false,
             waits: Waits::default(),
             holding_back: Arc::clone(&holding_back),

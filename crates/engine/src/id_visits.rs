@@ -14,7 +14,7 @@ use telusur_store::{How, IdEnding, KeptRun, KeptState};
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;
 use crate::id_looks::IdLooks;
-use crate::parse_stage::redirect_fault;
+use crate::visit_ending::redirect_fault;
 
 /// A walk of a running crawl, with its rules compiled.
 pub(crate) struct WalkContext {
@@ -121,7 +121,8 @@ impl CrawlTask {
         if let Some((why, detail)) = redirect_fault(visit, context, to) {
             return Hop::Ended(FetchOutcome::Failed { why, detail, retry: Retry::Never });
         }
-        self.leave_pipeline(visit);
+        // The body of a redirect is not kept, and was not counted.
+        self.leave_pipeline(visit, 0);
         let mut next = Visit { url: to.clone(), ..visit.clone() };
         next.redirects.push(visit.url.to_string());
         self.frontier.redirected_id(&visit.url.host(), next);
@@ -129,8 +130,9 @@ impl CrawlTask {
     }
 
     /// A visit is not on its way to the store any more; it will be handed out anew.
-    pub(crate) fn leave_pipeline(&mut self, visit: &Visit) {
-        self.pipeline_visits -= 1;
+    /// `body_bytes`: what of its body was counted.
+    pub(crate) fn leave_pipeline(&mut self, visit: &Visit, body_bytes: u64) {
+        self.pipeline.leave_one(visit, body_bytes);
         self.under_way.fetch_sub(1, Ordering::AcqRel);
         if let Some(running) = self.crawls.get_mut(&visit.crawl) {
             running.left(1);

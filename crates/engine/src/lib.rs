@@ -33,6 +33,7 @@ mod parse_costs;
 mod parse_queue;
 mod parse_stage;
 mod patience;
+mod pipeline;
 mod progress;
 mod robots_reading;
 mod shelf;
@@ -41,6 +42,7 @@ mod sitemap_reading;
 mod soft_404;
 mod stored_page;
 mod trap_watch;
+mod visit_ending;
 
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;

@@ -21,12 +21,15 @@ pub(crate) fn stuck_since(now: Moment) -> Moment {
 /// The hosts of a crawl that are parked, at most this many.
 const PARKED_SHOWN_MAX: usize = 20;
 
-/// The hosts of a crawl that are not asked because their pages keep stopping the parser.
+/// The hosts and sites of a crawl that are not asked because their pages keep stopping the parser.
 pub(crate) fn parked_hosts(frontier: &Frontier, crawl: CrawlNo) -> Vec<ParkedHost> {
-    let parked = frontier.parked_hosts(crawl).take(PARKED_SHOWN_MAX);
-    parked
+    let sites = frontier.parked_sites(crawl).map(|(site, parked)| (format!("*.{site}"), parked));
+    let hosts = frontier.parked_hosts(crawl).map(|(host, parked)| (host.to_string(), parked));
+    sites
+        .chain(hosts)
+        .take(PARKED_SHOWN_MAX)
         .map(|(host, parked)| ParkedHost {
-            host: host.to_string(),
+            host,
             reason: Reason::ParseLimit,
             pages: parked.kills,
             left_s: parked.left_ms.map(|left_ms| left_ms.div_ceil(1000)),
@@ -60,6 +63,14 @@ impl CrawlTask {
             ParseCharge::GivenUp { kills } => {
                 tracing::warn!(%host, kills, "host given up: its pages stop the parser each time");
             }
+            ParseCharge::SiteParked { ms: Some(ms), kills } => {
+                let site = host.site();
+                tracing::warn!(%site, kills, parked_ms = ms, "site parked: pages of many of its hosts stop the parser");
+            }
+            ParseCharge::SiteParked { ms: None, kills } => {
+                let site = host.site();
+                tracing::warn!(%site, kills, "site given up: its pages stop the parser each time");
+            }
         }
     }
 
@@ -78,8 +89,7 @@ impl CrawlTask {
 
     fn return_visits(&mut self, dropped: Vec<ParseWork>) {
         for ParseWork { visit, fetched, .. } in dropped {
-            self.pipeline_bytes -= fetched.body_bytes();
-            self.leave_pipeline(&visit);
+            self.leave_pipeline(&visit, fetched.body_bytes());
             self.frontier.returned(visit);
         }
     }

@@ -101,6 +101,7 @@ pub(crate) fn picture(
         index_lag: 0,
         walks: Vec::new(),
         parked: parked_hosts(frontier, crawl),
+        parse_backlog: frontier.backlogged_sites(crawl).map(|site| site.to_string()).collect(),
     }
 }
 

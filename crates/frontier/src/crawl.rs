@@ -41,6 +41,8 @@ pub(crate) struct CrawlState {
     pages_done: u64,
     quiet_until: Moment,
     pub(crate) paused: bool,
+    /// Its pages take up its share of the pipeline: nothing of it is handed out.
+    pub(crate) is_blocked: bool,
     /// Since when its visits have failed, without an answer to any in between.
     pub(crate) failing_since: Option<Moment>,
     /// The end has been announced.
@@ -49,7 +51,9 @@ pub(crate) struct CrawlState {
 
     pub(crate) queues: BTreeMap<HostId, HostQueue>,
     pub(crate) sites: Vec<SiteState>,
-    site_ids: BTreeMap<Site, SiteId>,
+    pub(crate) site_ids: BTreeMap<Site, SiteId>,
+    /// Sites of which nothing is handed out.
+    pub(crate) blocked: BTreeSet<SiteId>,
     /// Hosts that may be asked now and that answer in time.
     ready: Line,
     /// Hosts that may be asked now and that may keep us waiting.
@@ -274,12 +278,14 @@ impl CrawlState {
             pages_done: start.pages_done,
             quiet_until: start.quiet_until,
             paused: false,
+            is_blocked: false,
             failing_since: None,
             told: false,
             head_max,
             queues: BTreeMap::new(),
             sites: Vec::new(),
             site_ids: BTreeMap::new(),
+            blocked: BTreeSet::new(),
             ready: Line::default(),
             ready_doubtful: Line::default(),
             holding: BTreeSet::new(),
@@ -406,19 +412,25 @@ impl CrawlState {
 
     /// The least service among the sites that count now.
     fn least_service(&self) -> u64 {
-        let holding = self.holding.first().map(|&(served, _)| served);
         let ready = || {
-            let first = [self.ready.first(), self.ready_doubtful.first()].into_iter().flatten();
+            let lines = [&self.ready, &self.ready_doubtful];
+            let first = lines.into_iter().filter_map(|line| line.first(&self.blocked));
             first.map(|first| self.site(first.site).served).min()
         };
-        holding.or_else(ready).unwrap_or(self.level)
+        self.least_holding().or_else(ready).unwrap_or(self.level)
+    }
+
+    /// The least service among the sites that others wait for. Nobody waits for one that is blocked.
+    fn least_holding(&self) -> Option<u64> {
+        let mut holding = self.holding.iter().filter(|(_, site)| !self.blocked.contains(site));
+        holding.next().map(|&(served, _)| served)
     }
 
     /// Whether a site that is first in its line must wait for a less served one. All others in that
     /// line had more service than the first.
     fn is_held_back(&self, first: First) -> bool {
-        match self.holding.first() {
-            Some(&(least, _)) if self.politeness.fairness == Fairness::Equal => {
+        match self.least_holding() {
+            Some(least) if self.politeness.fairness == Fairness::Equal => {
                 first.rank >= least.saturating_add(lead_max(least))
             }
             _ => false,
@@ -489,14 +501,18 @@ impl CrawlState {
     /// One more queue of the site is able to be served soon.
     pub(crate) fn begin_holding(&mut self, site: SiteId) {
         if self.site(site).queues_holding == 0 {
-            // What it missed while it could not be served is forgiven, down to the lead that
-            // others may have anyway: else they would stand still until it has caught up.
-            let least = self.least_service();
-            let served = self.site(site).served.max(least.saturating_sub(lead_max(least)));
-            self.set_served(site, served);
-            self.holding.insert((served, site));
+            self.forgive_lag(site);
+            self.holding.insert((self.site(site).served, site));
         }
         self.sites[site.index()].queues_holding += 1;
+    }
+
+    /// What a site missed while it could not be served is forgiven, down to the lead that others may
+    /// have anyway: else they would stand still until it has caught up.
+    pub(crate) fn forgive_lag(&mut self, site: SiteId) {
+        let least = self.least_service();
+        let served = self.site(site).served.max(least.saturating_sub(lead_max(least)));
+        self.set_served(site, served);
     }
 
     /// One queue less.
@@ -536,10 +552,11 @@ impl CrawlState {
     /// The first of each line, and when it may go.
     fn openings(&self) -> impl Iterator<Item = (Moment, First)> {
         let not_before = self.not_before();
-        let trusted = || Some((self.flights.opens_at(&self.politeness)?, self.ready.first()?));
+        let trusted =
+            || Some((self.flights.opens_at(&self.politeness)?, self.ready.first(&self.blocked)?));
         let doubtful = || {
             let opens_at = self.flights.opens_to_doubtful_at(&self.politeness)?;
-            Some((opens_at, self.ready_doubtful.first()?))
+            Some((opens_at, self.ready_doubtful.first(&self.blocked)?))
         };
         let lines = if not_before.is_some() { [trusted(), doubtful()] } else { [None, None] };
         let not_before = not_before.unwrap_or(Moment(0));
@@ -561,7 +578,7 @@ impl CrawlState {
         // Each outstanding visit may become a page, so it counts as one until it is known.
         let is_at_limit =
             self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);
-        if self.paused || is_at_limit {
+        if self.paused || self.is_blocked || is_at_limit {
             return None;
         }
         let rate_at = match self.rate_spacing_us() {

@@ -9,16 +9,16 @@ use telusur_model::{
     Visit,
 };
 
+use crate::back_pressure::SiteWatch;
 use crate::charges::Charges;
 use crate::crawl::{CrawlState, SiteId};
 use crate::decision::{AskedEarlier, CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
-use crate::gate::Gate;
 use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
 use crate::ids::Ids;
 use crate::linear::Linear;
 use crate::pace::Answer;
-use crate::parse_cost::{PageCost, Parked, ParseCharge};
+use crate::passage::{RequestStart, request_start};
 use crate::retry::disposition;
 use crate::standing::Standing;
 use crate::suspicion::Suspicion;
@@ -45,6 +45,7 @@ pub struct Frontier {
     /// Hosts whose lookup is under way.
     pub(crate) lookups: usize,
     pub(crate) suspicion: Suspicion,
+    pub(crate) sites: SiteWatch,
     charges: Charges,
     /// Queues looked at so far: the cost of all decisions.
     pub(crate) effort: u64,
@@ -81,6 +82,7 @@ impl Frontier {
             level: 0,
             lookups: 0,
             suspicion: Suspicion::default(),
+            sites: SiteWatch::default(),
             charges: Charges::default(),
             effort: 0,
             head_max: head_max.max(1),
@@ -97,6 +99,7 @@ impl Frontier {
         let mut hosts = Vec::with_capacity(start.hosts.len());
         for known in start.hosts {
             let host = self.open_queue(no, &known.host, known.queued > 0);
+            self.forgive_site_of(&known.host);
             let state = self.hosts.get_mut(host);
             state.parse_cost.forgive();
             let pace = &mut state.pace;
@@ -155,6 +158,7 @@ impl Frontier {
         }
         self.refresh_hosts(&hosts);
         self.hosts.forget_unused(self.now);
+        self.forget_unused_sites();
         let now = self.now;
         self.addresses.retain(|_, address| !address.may_be_forgotten(now));
     }
@@ -316,64 +320,6 @@ impl Frontier {
         self.refresh(crawl, id);
     }
 
-    /// A host's address was looked up; `None`: in vain.
-    pub fn address(&mut self, host: &Host, address: Option<IpAddr>, now: Moment) {
-        self.advance(now);
-        let Some(host) = self.hosts.id(host) else { return };
-        self.move_to_address(host, address.map(|address| address.to_canonical()));
-        self.refresh_host(host);
-    }
-
-    /// The request of a visit to this host was really sent at that moment: delays count from here.
-    pub fn requested(&mut self, host: &Host, at: Moment) {
-        let Some(host) = self.hosts.id(host) else { return };
-        let state = self.hosts.get_mut(host);
-        let Some(sent) = state.in_flight.iter_mut().find(|visit| !visit.started) else { return };
-        sent.started = true;
-        let address = sent.address;
-        state.gate.start(at);
-        if let Some(gate) = self.address_gate(address) {
-            gate.start(at);
-        }
-        self.refresh_host_and_address(host, address);
-    }
-
-    /// The request of a visit was sent once more, because its connection was dead: the delay counts
-    /// from here.
-    pub fn requested_again(&mut self, host: &Host, at: Moment) {
-        let Some(host) = self.hosts.id(host) else { return };
-        let state = self.hosts.get_mut(host);
-        state.gate.note_start(at);
-        let address = state.known_address();
-        if let Some(gate) = self.address_gate(address) {
-            gate.note_start(at);
-        }
-        self.refresh_host_and_address(host, address);
-    }
-
-    /// A page of a host was parsed. Need not be told of pages that cost little, unless
-    /// [`watches_cost`](Self::watches_cost) of the host. Says what the host pays for it.
-    pub fn parsed(&mut self, host: &Host, cost: PageCost, now: Moment) -> ParseCharge {
-        self.advance(now);
-        let Some(host) = self.hosts.id(host) else { return ParseCharge::None };
-        let now = self.now;
-        let state = self.hosts.get_mut(host);
-        let charge = state.parse_cost.note(cost, now);
-        state.pace.keep_quiet_until(state.parse_cost.quiet_until());
-        self.refresh_host(host);
-        charge
-    }
-
-    /// Whether a page of the host cost much, or killed the parser, and none was cheap since.
-    pub fn watches_cost(&self, host: &Host) -> bool {
-        self.hosts.id(host).is_some_and(|host| self.hosts.get(host).parse_cost.is_watched())
-    }
-
-    /// Whether a host is not asked because its pages keep killing the parser.
-    pub fn parked(&self, host: &Host) -> Option<Parked> {
-        self.hosts.get(self.hosts.id(host)?).parse_cost.parked(self.now)
-    }
-
     // ---- visits ----
 
     /// The fetch of a visit ended: its host may be asked by another one. Says what becomes of it.
@@ -459,15 +405,6 @@ impl Frontier {
         crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
     }
 
-    /// The hosts of a crawl that are not asked because their pages keep killing the parser.
-    pub fn parked_hosts(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Host, Parked)> {
-        let queues = self.crawls.get(&crawl).into_iter().flat_map(|crawl| crawl.queues.keys());
-        queues.filter_map(|&id| {
-            let host = self.hosts.get(id);
-            Some((&host.host, host.parse_cost.parked(self.now)?))
-        })
-    }
-
     /// The walks of a linear crawl.
     pub fn linear(&self, crawl: CrawlNo) -> Option<&Linear> {
         self.crawls.get(&crawl)?.ids.as_ref().map(Ids::linear)
@@ -498,7 +435,9 @@ impl Frontier {
         if crawl.queues.contains_key(&id) {
             return id;
         }
-        crawl.open_queue(id, host.site(), more);
+        let site = host.site();
+        crawl.open_queue(id, site.clone(), more);
+        crawl.block_site(&site, self.sites.is_blocked(&site));
         let state = self.hosts.get_mut(id);
         state.crawls.push(no);
         if let Some(address) = state.known_address() {
@@ -531,77 +470,6 @@ impl Frontier {
         for address in addresses {
             self.refresh_address(address);
         }
-    }
-
-    fn move_to_address(&mut self, host: HostId, address: Option<IpAddr>) {
-        let state = self.hosts.get_mut(host);
-        let before = std::mem::replace(&mut state.address, Lookup::Known(address));
-        if let Lookup::UnderWay { .. } = before {
-            self.lookups -= 1;
-        }
-        let before = match before {
-            Lookup::Known(address) => address,
-            Lookup::Unknown | Lookup::UnderWay { .. } => None,
-        };
-        if before == address {
-            return;
-        }
-        for &no in &state.crawls {
-            if let Some(old) = before.and_then(|before| self.addresses.get_mut(&before)) {
-                let queues = old.queues.entry(no).or_default();
-                *queues = queues.saturating_sub(1);
-                if *queues == 0 {
-                    old.queues.remove(&no);
-                }
-            }
-            if let Some(address) = address {
-                *self.addresses.entry(address).or_default().queues.entry(no).or_default() += 1;
-            }
-        }
-    }
-
-    fn address_gate(&mut self, address: Option<IpAddr>) -> Option<&mut Gate> {
-        Some(&mut self.addresses.get_mut(&address?)?.gate)
-    }
-
-    /// A visit leaves the gates of its host and address.
-    fn leave_gates(
-        &mut self,
-        host: HostId,
-        visit: &Visit,
-        start: RequestStart,
-    ) -> Option<InFlight> {
-        let state = self.hosts.get_mut(host);
-        let flight = state.take_in_flight(visit.crawl, visit.place)?;
-        let start = match start {
-            RequestStart::At(moment) => Some(moment),
-            RequestStart::Tried => Some(flight.handed_at),
-            RequestStart::Never => None,
-        };
-        state.gate.leave(flight.started);
-        if let Some(start) = start {
-            state.gate.note_start(start);
-        }
-        if let Some(gate) = self.address_gate(flight.address) {
-            gate.leave(flight.started);
-            if let Some(start) = start {
-                gate.note_start(start);
-            }
-        }
-        Some(flight)
-    }
-
-    /// The fetch may have gone to another address than the one that was announced.
-    fn note_address(&mut self, host: HostId, flight: InFlight, fetched: &Fetched) {
-        let Some(address) = fetched.address.map(|address| address.to_canonical()) else { return };
-        if flight.address == Some(address) {
-            return;
-        }
-        if let Some(start) = fetched.requested_at {
-            self.addresses.entry(address).or_default().gate.note_start(start);
-        }
-        self.move_to_address(host, Some(address));
-        self.refresh_address(address);
     }
 
     /// Learns from the outcome about the host, and decides about the visit.
@@ -699,23 +567,5 @@ impl Frontier {
             crawl.flights.end(visit.place);
             account(crawl, site);
         }
-    }
-}
-
-/// When a host was asked by a visit.
-#[derive(Clone, Copy, Debug)]
-enum RequestStart {
-    At(Moment),
-    /// It was tried, and no request got through. Counted from the hand-out: a host that refuses
-    /// connections is not to be knocked at without pause.
-    Tried,
-    Never,
-}
-
-fn request_start(fetched: &Fetched) -> RequestStart {
-    match (fetched.requested_at, &fetched.outcome) {
-        (Some(moment), _) => RequestStart::At(moment),
-        (None, FetchOutcome::Refused { .. }) => RequestStart::Never,
-        (None, _) => RequestStart::Tried,
     }
 }

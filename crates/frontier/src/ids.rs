@@ -152,6 +152,11 @@ impl Ids {
         })
     }
 
+    /// The hosts that the walks ask.
+    pub(crate) fn hosts(&self) -> impl Iterator<Item = HostId> {
+        self.walks_of.keys().copied()
+    }
+
     fn walks(&self, host: HostId) -> impl Iterator<Item = usize> {
         self.walks_of.get(&host).into_iter().flatten().copied()
     }

@@ -24,12 +24,14 @@ mod line;
 mod ids;
 mod linear;
 
+mod back_pressure;
 mod charges;
 mod flights;
 mod gate;
 mod host;
 mod pace;
 mod parse_cost;
+mod passage;
 mod retry;
 mod rules;
 mod suspicion;

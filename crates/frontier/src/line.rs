@@ -40,17 +40,22 @@ pub(crate) struct First {
 }
 
 impl Line {
-    pub(crate) fn first(&self) -> Option<First> {
-        let &(rank, _, site) = self.order.first()?;
+    /// The first in line, passing over the sites that are blocked (few, at any time).
+    pub(crate) fn first(&self, blocked: &BTreeSet<SiteId>) -> Option<First> {
+        let &(rank, _, site) = self.order.iter().find(|(.., site)| !blocked.contains(site))?;
         let &(ticket, host) = self.sites.get(&site)?.hosts.first()?;
         Some(First { rank, ticket, site, host })
     }
 
     /// The first in line by ranks as they are now, for a line whose ranks are not kept up to date.
     /// Every step corrects one site, so the cost is paid by the visits that changed the ranks.
-    pub(crate) fn first_by(&mut self, rank_now: impl Fn(SiteId) -> u64) -> Option<First> {
+    pub(crate) fn first_by(
+        &mut self,
+        blocked: &BTreeSet<SiteId>,
+        rank_now: impl Fn(SiteId) -> u64,
+    ) -> Option<First> {
         loop {
-            let first = self.first()?;
+            let first = self.first(blocked)?;
             let rank = rank_now(first.site);
             if rank <= first.rank {
                 return Some(first);

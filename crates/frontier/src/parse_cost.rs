@@ -9,7 +9,11 @@
 //! four times as long after each page that kills again; after [`PARKS_MAX`] of these it is given up,
 //! and the rest of its URLs fail with that reason.
 
+use std::collections::BTreeSet;
+
 use telusur_model::Moment;
+
+use crate::host::HostId;
 
 /// CPU time of a page from which on it is costly. Of honest pages of up to 1 MiB hardly any takes a
 /// tenth of it.
@@ -18,6 +22,9 @@ pub const COSTLY_PARSE_MS: u64 = 50;
 const QUIET_FACTOR: u64 = 20;
 /// Pages in a row that kill the parser, after which their host is parked.
 const KILLS_BEFORE_PARK: u32 = 3;
+/// Hosts of a site whose pages kill the parser, with no readable page of the site in between, after
+/// which the whole site is parked: names of hosts cost nothing where a wildcard stands for them.
+const HOSTS_BEFORE_PARK: usize = 5;
 const PARK_MS_MIN: u64 = 60_000;
 /// Parks after which a host is given up: 21 minutes together, as for one that cannot be reached.
 const PARKS_MAX: u32 = 3;
@@ -53,6 +60,13 @@ pub enum ParseCharge {
         /// Pages in a row that killed.
         kills: u32,
     },
+    /// Pages of many hosts of its site keep killing the parser: the whole site is left alone.
+    SiteParked {
+        /// From now on; `None`: nothing more of the site is asked for.
+        ms: Option<u64>,
+        /// Pages in a row that killed.
+        kills: u32,
+    },
 }
 
 /// A host that is not asked because its pages keep killing the parser.
@@ -71,8 +85,72 @@ pub(crate) struct ParseCost {
     quiet_until: Moment,
     /// Pages in a row that killed a parser.
     kills: u32,
+    parking: Parking,
+}
+
+/// Parks, each four times as long as the one before, and what comes after the last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parking {
     parks: u32,
-    parked_until: Moment,
+    until: Moment,
+}
+
+impl Parking {
+    /// Begins the next park. Gives its length; `None`: there were enough of them.
+    fn begin(&mut self, now: Moment) -> Option<u64> {
+        let ms = PARK_MS_MIN << (2 * self.parks.min(PARKS_MAX));
+        self.parks = (self.parks + 1).min(PARKS_MAX + 1);
+        if self.is_given_up() {
+            self.until = now;
+            return None;
+        }
+        self.until = now.plus_ms(ms);
+        Some(ms)
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.parks > PARKS_MAX
+    }
+
+    fn parked(&self, kills: u32, now: Moment) -> Option<Parked> {
+        if self.is_given_up() {
+            return Some(Parked { left_ms: None, kills });
+        }
+        let left_ms = self.until.ms_since(now);
+        (left_ms > 0).then_some(Parked { left_ms: Some(left_ms), kills })
+    }
+}
+
+/// Pages of a site that killed the parser, since the last one that could be read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SiteKills {
+    /// Whose pages they were; no more than count.
+    hosts: BTreeSet<HostId>,
+    kills: u32,
+    parking: Parking,
+}
+
+impl SiteKills {
+    pub(crate) fn killed(&mut self, host: HostId, now: Moment) -> ParseCharge {
+        self.kills = self.kills.saturating_add(1);
+        if self.hosts.len() < HOSTS_BEFORE_PARK {
+            self.hosts.insert(host);
+        }
+        // Pages that were under way when the site was parked say nothing new.
+        if self.hosts.len() < HOSTS_BEFORE_PARK || self.parked(now).is_some() {
+            return ParseCharge::None;
+        }
+        ParseCharge::SiteParked { ms: self.parking.begin(now), kills: self.kills }
+    }
+
+    pub(crate) fn parked(&self, now: Moment) -> Option<Parked> {
+        self.parking.parked(self.kills, now)
+    }
+
+    /// As for a host: it is tried again, once.
+    pub(crate) fn forgive(&mut self) {
+        self.parking = Parking::default();
+    }
 }
 
 impl ParseCost {
@@ -80,7 +158,7 @@ impl ParseCost {
     pub(crate) fn note(&mut self, cost: PageCost, now: Moment) -> ParseCharge {
         self.is_costly = cost.has_killed || cost.cpu_ms >= COSTLY_PARSE_MS;
         if !cost.has_killed {
-            (self.kills, self.parks) = (0, 0);
+            (self.kills, self.parking.parks) = (0, 0);
         }
         if !self.is_costly {
             return ParseCharge::None;
@@ -97,22 +175,19 @@ impl ParseCost {
 
     fn killed(&mut self, now: Moment) -> ParseCharge {
         let kills = self.kills;
-        if kills < KILLS_BEFORE_PARK || now < self.parked_until {
+        if kills < KILLS_BEFORE_PARK || now < self.parking.until {
             // Pages that were under way when the host was parked say nothing new.
             return ParseCharge::Quiet { ms: self.quiet_until.ms_since(now) };
         }
         if self.is_given_up() {
             return ParseCharge::GivenUp { kills };
         }
-        let ms = PARK_MS_MIN << (2 * self.parks);
-        self.parks += 1;
-        if self.is_given_up() {
+        let Some(ms) = self.parking.begin(now) else {
             // Whatever is left of the host is refused, which costs nothing and need not wait.
-            (self.quiet_until, self.parked_until) = (now, now);
+            self.quiet_until = now;
             return ParseCharge::GivenUp { kills };
-        }
-        self.parked_until = now.plus_ms(ms);
-        self.quiet_until = self.quiet_until.max(self.parked_until);
+        };
+        self.quiet_until = self.quiet_until.max(self.parking.until);
         ParseCharge::Parked { ms, kills }
     }
 
@@ -131,25 +206,19 @@ impl ParseCost {
         self.is_costly || self.kills > 0
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.parks > PARKS_MAX
+    fn is_given_up(&self) -> bool {
+        self.parking.is_given_up()
     }
 
     /// Whether the host is left alone because its pages kill.
     pub(crate) fn parked(&self, now: Moment) -> Option<Parked> {
-        let kills = self.kills;
-        if self.is_given_up() {
-            return Some(Parked { left_ms: None, kills });
-        }
-        let left_ms = self.parked_until.ms_since(now);
-        (left_ms > 0).then_some(Parked { left_ms: Some(left_ms), kills })
+        self.parking.parked(self.kills, now)
     }
 
     /// A crawl begins, or goes on: what killed the parser is tried again, once.
     pub(crate) fn forgive(&mut self) {
-        self.parks = 0;
+        self.parking = Parking::default();
         self.kills = self.kills.min(KILLS_BEFORE_PARK - 1);
-        self.parked_until = Moment(0);
     }
 }
 

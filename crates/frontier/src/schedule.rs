@@ -42,16 +42,18 @@ impl Frontier {
             return finish;
         }
         let by_timer = self.timers.first().map(|&(moment, _)| moment);
+        let by_site = self.sites.next_release();
         // A crawl that failed waits for the next trial, if there is one to come.
         let trial_at = self.suspicion.next_at().unwrap_or(Moment(0));
         let by_crawl = self.crawls.values().filter_map(|crawl| {
             let opens_at = crawl.opens_at()?;
             Some(if crawl.failing_since.is_some() { opens_at.max(trial_at) } else { opens_at })
         });
-        Next::Wait(by_timer.into_iter().chain(by_crawl).min())
+        Next::Wait(by_timer.into_iter().chain(by_site).chain(by_crawl).min())
     }
 
     fn fire_timers(&mut self) {
+        self.end_parks();
         while let Some(&(moment, timer)) = self.timers.first()
             && moment <= self.now
         {

@@ -93,6 +93,8 @@ impl Frontier {
                 let (ticket, since) = self.ticket(no, host_id);
                 Spot::Unruled { ticket, since }
             }
+            // Ids do not stand in a line of sites, which passes over those that are blocked.
+            Leave::Given if is_id && crawl.is_site_blocked(host_id) => Spot::Idle,
             Leave::Given if has_visit && opening.is_open(now) => {
                 self.spot_behind_open_gate(no, host_id, is_id)
             }
@@ -349,7 +351,7 @@ impl Frontier {
     fn first_parked(&mut self, address: IpAddr, no: CrawlNo) -> Option<HostId> {
         let crawl = self.crawls.get(&no)?;
         let line = self.addresses.get_mut(&address)?.parked.get_mut(&no)?;
-        line.first_by(|site| crawl.rank(site)).map(|first| first.host)
+        line.first_by(&crawl.blocked, |site| crawl.rank(site)).map(|first| first.host)
     }
 
     fn set_address_timer(&mut self, address: IpAddr) {

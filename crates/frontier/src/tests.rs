@@ -1,5 +1,6 @@
 //! Simulated crawls: hours of them, in virtual time, from a seed.
 
+mod back_pressure;
 mod cost;
 mod crowd;
 mod fairness;

@@ -42,12 +42,30 @@ pub struct Progress {
     /// Hosts that are not asked for now, and why.
     #[serde(default)]
     pub parked: Vec<ParkedHost>,
+    /// Sites of which nothing is asked for now, because many of their pages wait for the parser.
+    #[serde(default)]
+    pub parse_backlog: Vec<String>,
+}
+
+impl Progress {
+    /// Why a host is not asked at present, in words, if it is for what its pages do.
+    pub fn why_host_waits(&self, host: &str) -> Option<String> {
+        if let Some(parked) = self.parked.iter().find(|parked| parked.covers(host)) {
+            return Some(parked.text());
+        }
+        let site = self.parse_backlog.iter().find(|site| is_of_site(host, site))?;
+        Some(format!("{host} waits: pages of {site} wait for the parser"))
+    }
+}
+
+fn is_of_site(host: &str, site: &str) -> bool {
+    host.strip_suffix(site).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 /// A host that is left alone because of what its pages do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParkedHost {
-    /// The host.
+    /// The host; for all hosts of a site, `*.` and the site.
     pub host: String,
     /// Why it is parked.
     pub reason: Reason,
@@ -58,6 +76,14 @@ pub struct ParkedHost {
 }
 
 impl ParkedHost {
+    /// Whether a host is, or is one of, those that are parked.
+    pub fn covers(&self, host: &str) -> bool {
+        match self.host.strip_prefix("*.") {
+            Some(site) => is_of_site(host, site),
+            None => self.host == host,
+        }
+    }
+
     /// What is the matter, in words.
     pub fn text(&self) -> String {
         let Self { host, reason, pages, left_s } = self;
@@ -181,5 +207,20 @@ mod tests {
         assert_eq!(jain_index([]), 1.0);
         // The shares of the thesis: one domain took 75.5 % of three.
         assert!(jain_index([755, 123, 122]) < 0.56);
+    }
+
+    #[test]
+    fn a_parked_site_covers_its_hosts_and_no_others() {
+        let parked = |host: &str| ParkedHost {
+            host: host.to_owned(),
+            reason: Reason::ParseLimit,
+            pages: 5,
+            left_s: None,
+        };
+        let site = parked("*.wild.test");
+        assert!(site.covers("wild.test") && site.covers("a.b.wild.test"));
+        assert!(!site.covers("notwild.test") && !site.covers("test"));
+        let host = parked("wild.test");
+        assert!(host.covers("wild.test") && !host.covers("a.wild.test"));
     }
 }

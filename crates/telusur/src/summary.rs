@@ -292,6 +292,7 @@ mod tests {
             index_lag: 0,
             walks: Vec::new(),
             parked: Vec::new(),
+            parse_backlog: Vec::new(),
             crawl: CrawlNo(7),
             state,
             stats: CrawlStats {

@@ -1,4 +1,4 @@
-//! Costly feeds, silent hosts and dead crawls beside good crawls of one service: what the good ones
+//! Costly feeds, on a few hosts and on many, silent hosts and dead crawls beside good crawls of one service: what the good ones
 //! keep of their pages, how quickly the service answers, and how soon it ends.
 
 use std::time::{Duration, Instant};
@@ -19,9 +19,12 @@ const CRAWLS_GOOD: usize = 4;
 /// Three in ten of all hosts that are crawled.
 const HOSTS_SILENT: usize = 43;
 const HOSTS_FEEDS: usize = 4;
+/// Hosts of one more crawl whose feeds are costly: together they bring more than the parser can read,
+/// and would fill the pipeline if they had no share of it.
+const HOSTS_FLOOD: usize = 60;
 const CRAWLS_DEAD: usize = 8;
 /// All of them run at once: the good ones do not have to wait for a place.
-const CRAWLS_RUNNING: &str = "14";
+const CRAWLS_RUNNING: &str = "15";
 /// Robots.txt and sitemaps of all hosts come first.
 const WARM_UP: Duration = Duration::from_secs(15);
 const SPAN: Duration = Duration::from_secs(45);
@@ -72,6 +75,8 @@ async fn measure(field: &Field, name: &str, is_attacked: bool) -> anyhow::Result
     };
     let crowd = Crowd::with_script(spec, HOSTS_SILENT, vec![Step::ReadRequest, Step::Hang]).await?;
     let feeds = CostlyFeeds::serve(HOSTS_SILENT + HOSTS_GOOD, HOSTS_FEEDS).await?;
+    let after = HOSTS_SILENT + HOSTS_GOOD + HOSTS_FEEDS;
+    let flood = CostlyFeeds::serve(after, HOSTS_FLOOD).await?;
     let target = field.service(name, &["--delay", "1s", "--max-running", CRAWLS_RUNNING])?;
     let seeds: Vec<String> = crowd.web().seeds().iter().map(ToString::to_string).collect();
     let (silent, good) = seeds.split_at(HOSTS_SILENT);
@@ -80,6 +85,7 @@ async fn measure(field: &Field, name: &str, is_attacked: bool) -> anyhow::Result
             crawl(&target, &format!("dead-{number}"), &[dead_url(number)]).await?;
         }
         crawl(&target, "feeds", &feeds.seeds()).await?;
+        crawl(&target, "flood", &flood.seeds()).await?;
         crawl(&target, "silent", silent).await?;
     }
     for (number, hosts) in good.chunks(HOSTS_GOOD / CRAWLS_GOOD).enumerate() {

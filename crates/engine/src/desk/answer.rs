@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use telusur_index::{IndexError, SearchIndex};
 use telusur_model::{
-    Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, ParkedHost,
-    PauseReason, Reason, Scope, SiteShare, Timestamp, Verdict,
+    Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
+    Reason, Scope, SiteShare, Timestamp, Verdict,
 };
 use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
@@ -522,13 +522,13 @@ fn meant_by<'a>(text: &str, crawls: &'a [CrawlRecord]) -> Option<&'a CrawlRecord
 }
 
 impl Desk {
-    /// Why the host of a URL is not asked at present, if a crawl of this process has parked it.
+    /// Why the host of a URL is not asked at present, if a crawl of this process leaves it alone for
+    /// what its pages do to the parser.
     fn parked(&self, crawl: CrawlNo, url: &PageUrl) -> Option<String> {
         let (engine, _) = self.engine.as_ref()?;
         let pictures = engine.progress();
         let pictures = pictures.borrow();
-        let parked = &pictures.get(&crawl)?.parked;
-        parked.iter().find(|parked| parked.host == url.host_str()).map(ParkedHost::text)
+        pictures.get(&crawl)?.why_host_waits(url.host_str())
     }
 }
 

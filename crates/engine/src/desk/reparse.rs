@@ -13,8 +13,8 @@ use super::Answer;
 use super::answer::Emit;
 use crate::context::CrawlContext;
 use crate::error::RequestError;
-use crate::parse_stage::{discoveries, metas};
 use crate::stored_page::{StoredPages, stored_answer};
+use crate::visit_ending::{discoveries, metas};
 
 /// Pages in one step. Each may bring ten thousand links.
 const BATCH: usize = 64;

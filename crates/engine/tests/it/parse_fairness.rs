@@ -89,7 +89,7 @@ parser!(Priced, |self, pages, read| {
 
 /// Does not come back from a page of a host whose name begins with `bad`, until it is let go.
 #[derive(Default)]
-struct Stuck {
+pub(crate) struct Stuck {
     state: Mutex<StuckState>,
     changed: Condvar,
 }
@@ -103,7 +103,7 @@ struct StuckState {
 }
 
 impl Stuck {
-    fn free(&self) {
+    pub(crate) fn free(&self) {
         self.state.lock().unwrap().is_free = true;
         self.changed.notify_all();
     }
@@ -113,7 +113,7 @@ impl Stuck {
         self.changed.notify_all();
     }
 
-    fn threads(&self) -> usize {
+    pub(crate) fn threads(&self) -> usize {
         self.state.lock().unwrap().threads
     }
 
@@ -153,13 +153,13 @@ fn large(path: &str) -> FakeAnswer {
 }
 
 /// Twenty pages.
-fn small(path: &str) -> FakeAnswer {
+pub(crate) fn small(path: &str) -> FakeAnswer {
     let links: Vec<String> = (1..20).map(|number| format!("/{number}")).collect();
     let links: Vec<&str> = links.iter().map(String::as_str).collect();
     if path == "/" { page(&links) } else { page(&[]) }
 }
 
-fn crawl_of(host: &str) -> Crawl {
+pub(crate) fn crawl_of(host: &str) -> Crawl {
     crawl(vec![url(&format!("http://{host}/"))])
 }
 
@@ -271,7 +271,7 @@ async fn stuck_crawl(
 }
 
 /// Three seconds pass once the end was ordered; more are not needed.
-async fn three_seconds(clock: &ManualClock) {
+pub(crate) async fn three_seconds(clock: &ManualClock) {
     tokio::time::sleep(Duration::from_millis(500)).await;
     clock.advance_ms(3_000);
 }
@@ -376,8 +376,54 @@ async fn a_host_whose_pages_kill_the_parser_is_parked_and_given_up() {
     assert_eq!(states.filter_map(|state| failed(state).then_some(())).count(), 14);
 }
 
+/// Every host has one page, and each of them kills the parser: a wildcard stands for the names. The
+/// site is parked after five hosts, and given up when none of the next ones can be read.
+#[tokio::test(start_paused = true)]
+async fn a_site_whose_hosts_kill_the_parser_is_parked_and_given_up() {
+    fn fate(page: &RawPage) -> Cost {
+        if page.url.host_str().ends_with(".wild.test") {
+            Cost { cpu: Duration::from_secs(1), deaths: 2 }
+        } else {
+            CHEAP
+        }
+    }
+    let (bench, clock) = Bench::of_hosts_by_hand(|_, _| page(&[]));
+    let store = bench.open();
+    let engine = bench.engine_with_parser(&store, Arc::new(Priced(fate)));
+    let hosts = (0..20).map(|number| url(&format!("http://h{number}.wild.test/")));
+    let mut crawl = crawl(hosts.chain([url("http://good.test/")]).collect());
+    // One at a time: none is under way when its site is parked.
+    crawl.politeness.rate_per_second = Some(1.0);
+    let no = accept(&store, crawl);
+    engine.handle().run(no).await.unwrap();
+    begun(&bench, 1).await;
+    let mut parked = Vec::new();
+    loop {
+        let progress = come_to_rest(&bench, &engine, no).await;
+        assert!(progress.parked.len() <= 1, "{:?}", progress.parked);
+        if let Some(site) = progress.parked.first() {
+            let why = progress.why_host_waits("h19.wild.test");
+            assert_eq!(why, Some(site.text()));
+            parked.push(site.clone());
+        }
+        if matches!(progress.state, CrawlState::Finished { .. }) {
+            break;
+        }
+        clock.advance_ms(20_000);
+    }
+    engine.shutdown().await.unwrap();
+    assert_verified(&store);
+    assert_eq!((parked[0].host.as_str(), parked[0].reason), ("*.wild.test", Reason::ParseLimit));
+    assert_eq!((parked[0].pages, parked[0].left_s), (5, Some(60)));
+    // Five, one after each of three parks, and the good one.
+    assert_eq!(bench.fetcher.log().len(), 9);
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!(record.stats.failures[&Reason::ParseLimit], 12);
+    assert_eq!(record.stats.failures[&Reason::ParseFailed], 8);
+}
+
 /// Only a test that has failed waits for so long.
-const FAILED_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const FAILED_AFTER: Duration = Duration::from_secs(60);
 
 /// One costly page, and its host was asked for one page at a time for as long as the process ran, also
 /// by crawls that never saw a costly one.

@@ -279,3 +279,15 @@ fn a_changed_budget_counts_ids_under_way() {
     assert!(visit(&mut frontier, Moment(0)).is_some());
     assert!(visit(&mut frontier, Moment(0)).is_none());
 }
+
+#[test]
+fn ids_of_a_blocked_site_wait_and_those_of_others_do_not() {
+    let walks = vec![range("http://x.a.test/{id}", 1, 3), range("http://b.test/{id}", 1, 3)];
+    let mut frontier = frontier(walks, manners());
+    let blocked = telusur_model::Host::new("x.a.test").site();
+    assert_eq!(play(&mut frontier, 1), ["http://x.a.test/1"]);
+    frontier.block_site(&blocked, true);
+    assert_eq!(play(&mut frontier, 10), ["http://b.test/1", "http://b.test/2", "http://b.test/3"]);
+    frontier.block_site(&blocked, false);
+    assert_eq!(play(&mut frontier, 10), ["http://x.a.test/2", "http://x.a.test/3"]);
+}

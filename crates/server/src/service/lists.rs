@@ -168,7 +168,7 @@ impl Service {
             let rows = rows.into_iter().filter(|row| row.host.as_str() > after.as_str());
             let found = rows.take(limit + 1).map(|row| {
                 let name = row.host.to_string();
-                let parked = parked.iter().find(|parked| parked.host == name);
+                let parked = parked.iter().find(|parked| parked.covers(&name));
                 (host_view(row, own_ms, parked), name)
             });
             Ok(cut(found.collect(), limit, Some(total)))

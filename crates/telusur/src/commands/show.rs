@@ -199,6 +199,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
         "moved_seeds": crawl.moved_seeds,
         "indexing": crawl.indexing,
         "parked": crawl.progress.as_ref().map(|progress| &progress.parked),
+        "parse_backlog": crawl.progress.as_ref().map(|progress| &progress.parse_backlog),
         "settings": settings,
     })
 }
@@ -255,6 +256,9 @@ fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
     row("skips", counts(&stats.skips))?;
     for parked in crawl.progress.iter().flat_map(|progress| &progress.parked) {
         row("parked", parked.text())?;
+    }
+    for site in crawl.progress.iter().flat_map(|progress| &progress.parse_backlog) {
+        row("waiting", format!("{site}: its pages wait for the parser"))?;
     }
     for part in left_out(&record.crawl.left_out(record.state, stats), stats.uncounted) {
         row("left out", part)?;

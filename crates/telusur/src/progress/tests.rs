@@ -11,6 +11,7 @@ fn progress() -> Progress {
     Progress {
         walks: Vec::new(),
         parked: Vec::new(),
+        parse_backlog: Vec::new(),
         suspects_network: false,
         retry_after_ms: None,
         index_lag: 0,
