@@ -27,6 +27,10 @@ pub(crate) struct StepWriter<'a> {
     pub(crate) committed: Committed,
     touched_hosts: HashSet<(CrawlNo, Host)>,
     pub(crate) touched_crawls: HashSet<CrawlNo>,
+    /// Hosts whose count of held links changed.
+    pub(crate) touched_held: HashSet<(CrawlNo, Host)>,
+    /// Rows of held links that this step takes away: the database still shows them.
+    pub(crate) gone_held: HashSet<Vec<u8>>,
     /// What is known of the URLs of ids from elsewhere: links led there before the walk did.
     pub(crate) known_ids: HashMap<(CrawlNo, UrlKey), UrlRow>,
     /// Keys that were new when the step began and have not been taken in yet.
@@ -44,6 +48,8 @@ impl<'a> StepWriter<'a> {
             committed: Committed::default(),
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
+            touched_held: HashSet::new(),
+            gone_held: HashSet::new(),
             known_ids: HashMap::new(),
             new_keys: HashSet::new(),
             nofollow_keys: HashSet::new(),
@@ -70,8 +76,11 @@ impl<'a> StepWriter<'a> {
         let of_visits = endings.iter().map(|ending| (ending.visit.crawl, &ending.discoveries));
         let of_files = found.iter().map(|found| (found.crawl, &found.discoveries));
         self.find_new_keys(of_visits.chain(of_files))?;
-        let given = self.give_back(&endings);
+        let given = self.give_back(&endings)?;
         self.let_in(given)?;
+        for crawl in step.let_in {
+            self.let_in_all(crawl)?;
+        }
         for (ending, place) in endings.into_iter().zip(places) {
             self.end(ending, place);
         }
@@ -119,6 +128,7 @@ impl<'a> StepWriter<'a> {
                 stats: Default::default(),
                 hosts: HashMap::new(),
                 admitted_by_site: HashMap::new(),
+                held: HashMap::new(),
                 segment_end: Default::default(),
                 runs: HashMap::new(),
             },
@@ -161,6 +171,11 @@ impl<'a> StepWriter<'a> {
         for (crawl, host) in &self.touched_hosts {
             let row = &self.memory.by_crawl[crawl].hosts[host];
             self.batch.insert(&keyspaces.hosts, rows::host_key(*crawl, host), encode(row));
+        }
+        for (crawl, host) in &self.touched_held {
+            let count = self.memory.by_crawl[crawl].held.get(host).copied().unwrap_or_default();
+            let key = rows::held_count_key(*crawl, host);
+            self.batch.insert(&keyspaces.held, key, encode(&count));
         }
         for crawl in &self.touched_crawls {
             let memory = &self.memory.by_crawl[crawl];
@@ -515,7 +530,8 @@ impl<'a> StepWriter<'a> {
             let order = u64::from(visit.depth);
             visit.place = QueuePlace { lane: Lane::Plain, order, seq: self.next_seq() };
             visit.attempt = 1;
-            self.enqueue(visit, None, None);
+            // That it failed before says that it has used its unit.
+            self.enqueue(visit, None, Some(reason));
         }
         Ok(())
     }

@@ -53,6 +53,10 @@ impl FrontierStore for EmbeddedStore {
         Ok(queued)
     }
 
+    fn has_room_for_left_out(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+        self.has_held_that_fits(crawl)
+    }
+
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {
         let mut memory = self.memory.lock();
         let committed = StepWriter::new(self, &mut memory).write(step)?;

@@ -73,6 +73,9 @@ pub trait FrontierStore: Send + Sync {
     /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
     /// at them.
     fn commit(&self, step: Step) -> Result<Committed, StoreError>;
+    /// Whether the budgets of a crawl have room for a link that they left out: they were raised
+    /// since, and [`Step::let_in`] would let it in.
+    fn has_room_for_left_out(&self, crawl: CrawlNo) -> Result<bool, StoreError>;
     /// Everything known about one URL as a page.
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
     /// Everything known about one URL as a sitemap.

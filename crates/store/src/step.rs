@@ -35,6 +35,9 @@ pub struct Step {
     pub again: Vec<Visit>,
     /// Hosts whose queued URLs are given up.
     pub give_up: Vec<GiveUp>,
+    /// Crawls whose budgets were raised: links that were left out are let in, a bounded number of
+    /// them. [`Committed::more_held`] says whether there are more.
+    pub let_in: Vec<CrawlNo>,
 }
 
 /// The queued URLs of a host end without an answer.
@@ -66,6 +69,7 @@ impl Step {
             && self.runs.is_empty()
             && self.again.is_empty()
             && self.give_up.is_empty()
+            && self.let_in.is_empty()
     }
 }
 
@@ -196,6 +200,8 @@ pub struct Committed {
     pub stored: Vec<Stored>,
     /// The counters of the crawls that the step touched.
     pub stats: Vec<(CrawlNo, CrawlStats)>,
+    /// Crawls that may have more links to let in than the step looked at.
+    pub more_held: Vec<CrawlNo>,
 }
 
 /// A page that was stored.

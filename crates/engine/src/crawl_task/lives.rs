@@ -7,12 +7,12 @@ use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
 use telusur_model::{
     CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, RobotsRules, Timestamp, Visit,
 };
-use telusur_store::{CrawlRecord, KeptRun};
+use telusur_store::{Committed, CrawlRecord, KeptRun};
 
 use super::{Command, CrawlTask, Goal, KnownHosts, Reply, Running};
 use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
-use crate::commit_stage::CommitWork;
+use crate::commit_stage::{CommitWork, Load};
 use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
 use crate::id_visits::open_walks;
@@ -125,6 +125,8 @@ impl CrawlTask {
             outstanding: 0,
             changed_delays: HashSet::new(),
             ending: None,
+            letting_in: false,
+            drained: None,
             ids_refused: 0,
             walks: WalksShown::default(),
             patience: Patience::default(),
@@ -193,6 +195,8 @@ impl CrawlTask {
             .crawls
             .get_mut(&crawl)
             .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
+        let before = &running.context.crawl.limits;
+        let (per_host, per_site) = (before.urls_per_host_max, before.urls_per_site_max);
         let changed = change.apply(running.context.crawl.clone());
         let context = CrawlContext::new(changed, self.store.key_seed())?;
         let context = context.with_experience_of(&running.context);
@@ -200,7 +204,45 @@ impl CrawlTask {
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
         self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
+        let limits = &context.crawl.limits;
+        let is_raised = limits.urls_per_host_max > per_host || limits.urls_per_site_max > per_site;
         running.context = Arc::new(context);
+        if is_raised {
+            running.letting_in = true;
+            self.write(CommitWork::LetIn { crawl }).map_err(|_| RequestError::Stopped)?;
+        }
+        Ok(())
+    }
+
+    /// The frontier has nothing left of a crawl.
+    pub(super) fn drained(&mut self, crawl: CrawlNo, why: FinishReason) {
+        match self.crawls.get_mut(&crawl) {
+            Some(running) if running.letting_in => running.drained = Some(why),
+            Some(_) | None => self.end(crawl, Goal::Finish(why), None),
+        }
+    }
+
+    /// Links that the budgets of a crawl had left out are queued, as many as one step takes.
+    pub(super) fn let_in(
+        &mut self,
+        crawl: CrawlNo,
+        committed: Committed,
+    ) -> Result<(), EngineError> {
+        let has_more = committed.more_held.contains(&crawl);
+        let is_any = !committed.queued.is_empty();
+        self.step_written(committed, &Load::default());
+        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
+        if is_any {
+            // The frontier says so again when it has come to the end of these.
+            running.drained = None;
+        }
+        if has_more {
+            return self.write(CommitWork::LetIn { crawl });
+        }
+        running.letting_in = false;
+        if let Some(why) = running.drained.take() {
+            self.end(crawl, Goal::Finish(why), None);
+        }
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use telusur_engine::CrawlChange;
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_model::{CrawlState, FinishReason, Limits, Reason, ScopeKind};
 use telusur_store::CrawlStore;
@@ -88,6 +89,56 @@ async fn a_crawl_that_left_links_out_says_so() {
     let (_, record) = bench.crawl(crawl).await;
     assert_eq!((record.stats.ok, record.stats.skips[&Reason::HostBudget]), (20, 11));
     assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
+}
+
+fn thirty_pages(path: &str) -> FakeAnswer {
+    match path {
+        "/" => page("home", (0..30).map(|n| format!("/page/{n}"))),
+        "/robots.txt" | "/sitemap.xml" => FakeAnswer::not_found(),
+        path => page(&path.replace('/', "-"), std::iter::empty()),
+    }
+}
+
+/// Whoever raises a budget while the crawl runs gets the links that it left out, without a new crawl.
+#[tokio::test(start_paused = true)]
+async fn a_budget_raised_on_the_way_lets_in_what_it_left_out() {
+    let bench = Bench::of_site(thirty_pages);
+    let mut crawl = polite_crawl();
+    crawl.limits.urls_per_host_max = 20;
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = accept(&store, crawl.clone());
+    engine.handle().run(no).await.unwrap();
+    until(&engine, no, |progress| !progress.stats.left_out().is_empty()).await;
+    let limits = Some(Limits { urls_per_host_max: 25, ..crawl.limits.clone() });
+    engine.handle().change(no, CrawlChange { limits, ..CrawlChange::default() }).await.unwrap();
+    finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!((record.stats.ok, record.stats.skips[&Reason::HostBudget]), (25, 6));
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
+    assert_verified(&store);
+}
+
+/// So does whoever raises it when the crawl is over, and goes on with it.
+#[tokio::test(start_paused = true)]
+async fn a_budget_raised_at_the_end_lets_in_what_it_left_out() {
+    let bench = Bench::of_site(thirty_pages);
+    let mut crawl = polite_crawl();
+    crawl.limits.urls_per_host_max = 20;
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!(record.stats.ok, 20);
+    let mut crawl = record.crawl;
+    crawl.limits.urls_per_host_max = 100;
+    store.change(&crawl).unwrap();
+    let engine = bench.engine(&store);
+    engine.handle().run(crawl.no).await.unwrap();
+    finished(&engine, crawl.no).await;
+    engine.shutdown().await.unwrap();
+    let record = store.crawl(crawl.no).unwrap().unwrap();
+    assert_eq!((record.stats.ok, record.stats.skips.get(&Reason::HostBudget)), (31, None));
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
+    assert_verified(&store);
 }
 
 /// Ten doors in every room, and every room says the same.

@@ -80,6 +80,10 @@ impl CrawlStore for ShortDisk {
 }
 
 impl FrontierStore for ShortDisk {
+    fn has_room_for_left_out(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+        self.store.has_room_for_left_out(crawl)
+    }
+
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
         self.store.hosts(crawl)
     }
