@@ -16,7 +16,7 @@ use telusur_model::{
     Visit,
 };
 use telusur_store::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError,
+    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError, TrapMark,
 };
 use tokio::sync::mpsc;
 
@@ -57,6 +57,8 @@ pub(crate) enum CommitWork {
     GiveUp(Box<GiveUp>),
     /// The budgets of a crawl may have been raised: links that were left out are let in.
     LetIn { crawl: CrawlNo },
+    /// What was found out about shapes of addresses that may be traps.
+    Traps { crawl: CrawlNo, marks: Vec<TrapMark> },
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
@@ -79,6 +81,7 @@ impl CommitWork {
             Self::Account { active_ms: (crawl, _), .. }
             | Self::Robots { crawl, .. }
             | Self::LetIn { crawl }
+            | Self::Traps { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
             // Makes durable what others have brought.
             Self::State { .. } | Self::Space => None,
@@ -257,6 +260,9 @@ impl Writer {
                 self.commit(group)?;
                 group.step.give_up.push(*give_up);
                 self.commit(group)?;
+            }
+            CommitWork::Traps { crawl, marks } => {
+                group.step.traps.extend(marks.into_iter().map(|mark| (crawl, mark)));
             }
             CommitWork::LetIn { crawl } => {
                 // In a step of its own: nothing else waits for the many links that it may bring.

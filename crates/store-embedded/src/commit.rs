@@ -8,8 +8,8 @@ use telusur_model::{
     PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
-    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, UrlRecord,
-    UrlState,
+    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
+    UrlRecord, UrlState,
 };
 
 use crate::admit::Trail;
@@ -98,6 +98,9 @@ impl<'a> StepWriter<'a> {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
             self.batch.insert(&self.store.keyspaces.origins, key, encode(&row));
+        }
+        for (crawl, mark) in step.traps {
+            self.put_trap(crawl, &mark)?;
         }
         for (crawl, walk, run) in step.runs {
             self.lay_run(crawl, walk, run);
@@ -360,6 +363,19 @@ impl<'a> StepWriter<'a> {
             }
         }
         self.follow(discoveries, &trail, &scope);
+    }
+
+    fn put_trap(&mut self, crawl: CrawlNo, mark: &TrapMark) -> Result<(), StoreError> {
+        // It may have been removed in the meantime.
+        if self.memory.crawl(crawl, &self.store.keyspaces)?.is_none() {
+            return Ok(());
+        }
+        let (traps, key) = (&self.store.keyspaces.traps, rows::trap_key(crawl, mark.shape));
+        match mark {
+            TrapMark { run: 0, rule: None, .. } => self.batch.remove(traps, key),
+            TrapMark { run, rule, .. } => self.batch.insert(traps, key, encode(&(run, rule))),
+        }
+        Ok(())
     }
 
     /// A visit ended for good without a page.

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    CrawlNo, Host, HostRow, Lane, PageUrl, Purpose, QueuePlace, Reason, Site, UrlKey, UrlShape,
-    Visit,
+    Crawl, CrawlNo, Host, HostRow, Lane, Limits, PageUrl, Purpose, QueuePlace, Reason, Site,
+    UrlKey, UrlShape, Visit,
 };
 use telusur_store::{Ending, How, StoreError, UrlRecord, UrlState};
 
@@ -103,19 +103,20 @@ pub(crate) fn has_dropped(
 }
 
 impl EmbeddedStore {
-    /// Whether a held link of a crawl fits into its budgets.
-    pub(crate) fn has_held_that_fits(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+    /// Whether a held link of a crawl fits into its budgets, as they are given here.
+    pub(crate) fn has_held_that_fits(&self, crawl: &Crawl) -> Result<bool, StoreError> {
         let mut memory = self.memory.lock();
-        let was_loaded = memory.by_crawl.contains_key(&crawl);
-        let Some(loaded) = memory.crawl(crawl, &self.keyspaces)? else { return Ok(false) };
+        let was_loaded = memory.by_crawl.contains_key(&crawl.no);
+        let Some(loaded) = memory.crawl(crawl.no, &self.keyspaces)? else { return Ok(false) };
         let fits = self.any_fits(crawl, loaded);
         if !was_loaded {
-            memory.forget(crawl);
+            memory.forget(crawl.no);
         }
         fits
     }
 
-    fn any_fits(&self, crawl: CrawlNo, memory: &CrawlMemory) -> Result<bool, StoreError> {
+    fn any_fits(&self, crawl: &Crawl, memory: &CrawlMemory) -> Result<bool, StoreError> {
+        let (limits, crawl) = (&crawl.limits, crawl.no);
         for host in hosts_with_held(memory) {
             let host_key = rows::held_host_key(crawl, &host);
             let mut next = Some(host_key.clone());
@@ -125,7 +126,7 @@ impl EmbeddedStore {
                 let record = held_record(&self.keyspaces, crawl, held)?;
                 let url = record.and_then(|(record, _)| PageUrl::parse(&record.url).ok());
                 let full = match url {
-                    Some(url) => full_for(memory, &host, &url, held),
+                    Some(url) => full_for(limits, memory, &host, &url, held),
                     // It has another answer by now; those behind it are looked at when it is gone.
                     None => return Ok(true),
                 };
@@ -307,7 +308,8 @@ impl StepWriter<'_> {
                 self.release(crawl, host, key.to_vec());
                 continue;
             };
-            match full_for(self.crawl_memory(crawl), host, &visit.url, held) {
+            let memory = self.crawl_memory(crawl);
+            match full_for(&memory.limits, memory, host, &visit.url, held) {
                 None => {
                     self.release(crawl, host, key.to_vec());
                     self.uncount_skip(crawl, reason);
@@ -371,10 +373,16 @@ fn held_record(
 }
 
 /// The budget that has no unit for a held link.
-fn full_for(memory: &CrawlMemory, host: &Host, url: &PageUrl, held: HeldRow) -> Option<Full> {
+fn full_for(
+    limits: &Limits,
+    memory: &CrawlMemory,
+    host: &Host,
+    url: &PageUrl,
+    held: HeldRow,
+) -> Option<Full> {
     let shape = UrlShape::of(url).filter(|_| !held.is_included);
     let site = memory.admitted_by_site.get(&host.site()).copied().unwrap_or(0);
-    budget::full(&memory.limits, memory.hosts.get(host), site, shape.as_ref())
+    budget::full(limits, memory.hosts.get(host), site, shape.as_ref())
 }
 
 /// The hosts of a crawl that have held links, in order.
@@ -407,8 +415,8 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use telusur_model::{
-        Crawl, CrawlId, CrawlStats, Discovery, FetchRules, Keep, Limits, Politeness, Scope,
-        ScopeRules, Seeds, SitemapRules, Timestamp, Via,
+        CrawlId, CrawlStats, Discovery, FetchRules, Keep, Politeness, Scope, ScopeRules, Seeds,
+        SitemapRules, Timestamp, Via,
     };
     use telusur_store::{CrawlStore, Found, FrontierStore, NewCrawl, Step};
 

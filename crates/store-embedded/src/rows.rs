@@ -130,6 +130,11 @@ pub(crate) fn held_key(
     bytes
 }
 
+/// Crawl and the hash of a shape.
+pub(crate) fn trap_key(crawl: CrawlNo, shape: u64) -> [u8; 12] {
+    page_key(crawl, shape)
+}
+
 /// Crawl, walk, the first position of a run.
 pub(crate) fn run_key(crawl: CrawlNo, walk: u32, first: u64) -> [u8; 16] {
     let mut bytes = [0; 16];

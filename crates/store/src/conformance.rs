@@ -17,7 +17,7 @@ use telusur_model::{
 
 use crate::{
     CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored,
-    UrlState,
+    TrapMark, UrlState,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -46,6 +46,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("units given back go to links that were left out", lets_in_what_was_left_out),
         ("a URL that was asked for keeps its unit", keeps_units_of_what_was_asked),
         ("a raised budget lets in what it left out", lets_in_when_budgets_are_raised),
+        ("what was found out about traps is kept, crawl by crawl", keeps_traps),
         ("the queued URLs of a host can be given up", gives_up_hosts),
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
         ("a sitemap is a URL of its own and brings its entries", reads_sitemaps),
@@ -355,16 +356,16 @@ fn lets_in_when_budgets_are_raised(bench: &dyn Bench) {
         assert_eq!(committed.more_held, []);
         committed.queued.into_iter().map(|it| it.visit.url.to_string()).collect::<Vec<_>>()
     };
-    assert!(!store.has_room_for_left_out(no).unwrap());
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
     assert!(let_in(&*store).is_empty());
     record.crawl.limits.urls_per_host_max = 5;
     store.change(&record.crawl).unwrap();
     drop(store);
     let store = bench.open();
-    assert!(store.has_room_for_left_out(no).unwrap());
+    assert!(store.has_room_for_left_out(&record.crawl).unwrap());
     let expect = ["http://a.test/2", "http://a.test/3", "http://b.a.test/2", "http://b.a.test/3"];
     assert_eq!(let_in(&*store), expect);
-    assert!(!store.has_room_for_left_out(no).unwrap());
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
     record.crawl.limits.urls_per_host_max = 100;
     record.crawl.limits.urls_per_site_max = 11;
     store.change(&record.crawl).unwrap();
@@ -372,10 +373,28 @@ fn lets_in_when_budgets_are_raised(bench: &dyn Bench) {
     record.crawl.limits.urls_per_site_max = 100;
     store.change(&record.crawl).unwrap();
     assert_eq!(let_in(&*store).len(), 3);
-    assert!(!store.has_room_for_left_out(no).unwrap());
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.queued, stats.skipped, stats.skips.len()), (12, 0, 0));
     assert_verified(&*store);
+}
+
+fn keeps_traps(bench: &dyn Bench) {
+    let store = bench.open();
+    let [one, two] = ["http://a.test/", "http://b.test/"].map(|seed| create(&*store, &[seed]));
+    let [one, two] = [one.crawl.no, two.crawl.no];
+    let mark = |shape, run, rule: Option<&str>| TrapMark { shape, run, rule: rule.map(Into::into) };
+    let ended = mark(7, 60, Some("60 pages say the same"));
+    let traps = vec![(one, mark(7, 50, None)), (one, ended.clone()), (two, mark(7, 10, None))];
+    store.commit(Step { traps, ..Step::default() }).unwrap();
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.traps(one).unwrap(), [ended]);
+    assert_eq!(store.traps(two).unwrap(), [mark(7, 10, None)]);
+    let traps = vec![(two, mark(7, 0, None))];
+    store.commit(Step { traps, ..Step::default() }).unwrap();
+    store.remove(one).unwrap();
+    assert_eq!((store.traps(one).unwrap(), store.traps(two).unwrap()), (vec![], vec![]));
 }
 
 fn gives_up_hosts(bench: &dyn Bench) {

@@ -38,6 +38,20 @@ pub struct Step {
     /// Crawls whose budgets were raised: links that were left out are let in, a bounded number of
     /// them. [`Committed::more_held`] says whether there are more.
     pub let_in: Vec<CrawlNo>,
+    /// What was found out about shapes of addresses that may be traps.
+    pub traps: Vec<(CrawlNo, TrapMark)>,
+}
+
+/// How far pages of one shape of addresses say the same: what makes a trap end, and stay ended after
+/// the next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapMark {
+    /// The shape, by a hash.
+    pub shape: u64,
+    /// Look-alikes in a row; 0 if they are none any more, and nothing is kept.
+    pub run: u32,
+    /// The rule in words, if the shape's budget has ended.
+    pub rule: Option<String>,
 }
 
 /// The queued URLs of a host end without an answer.
@@ -70,6 +84,7 @@ impl Step {
             && self.again.is_empty()
             && self.give_up.is_empty()
             && self.let_in.is_empty()
+            && self.traps.is_empty()
     }
 }
 

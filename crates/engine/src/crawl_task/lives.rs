@@ -15,7 +15,7 @@ use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Load};
 use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
-use crate::id_visits::open_walks;
+use crate::id_visits::{open_walks, refused_ids};
 use crate::parse_costs::stuck_since;
 use crate::patience::Patience;
 use crate::progress::{RateMeter, WalksShown};
@@ -76,6 +76,7 @@ impl CrawlTask {
             return Err(RequestError::WrongState(what));
         }
         let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        context.learned.traps.go_on(self.store.traps(crawl)?);
         // Not before it is certain that it runs: who is refused stays as it is.
         self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;
         for (walk, runs) in context.walks.iter().zip(&runs) {
@@ -105,6 +106,7 @@ impl CrawlTask {
                 host: row.host,
             })
             .collect();
+        let refused: Vec<u64> = runs.iter().map(|runs| refused_ids(runs)).collect();
         self.frontier.start(CrawlStart {
             crawl,
             politeness: context.crawl.politeness.clone(),
@@ -114,6 +116,7 @@ impl CrawlTask {
             linear: open_walks(&context.crawl, runs, now),
             quiet_until,
         });
+        self.frontier.ids_refused_earlier(crawl, &refused);
         self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
         let running = Running {
             context: Arc::new(context),
