@@ -23,6 +23,8 @@ const LOOKS_MAX: usize = 4;
 /// Pages of one look after which pages of another look that are found on them count: a trap that takes
 /// turns leads from one look to the next. A list, whose pages all differ, is no such look.
 const TURNS_MIN: usize = 3;
+/// The shapes, from the narrowest, whose pages all count as look-alikes of an earlier run.
+const CARRIED_WIDTHS: u64 = 2;
 /// Look-alikes after which the length of a run is written down: at most so many are asked for again
 /// after a kill.
 const MARK_EVERY: u32 = 10;
@@ -82,6 +84,8 @@ struct Shape {
     run: u32,
     /// What was last written down of it.
     marked: u32,
+    /// An earlier run of the crawl has seen look-alikes here that are in no memory any more.
+    is_carried: bool,
     /// Looks that may be new after a start without ending the run: they were known before it.
     looks_forgotten: usize,
     /// Pages in a row whose title was known.
@@ -96,6 +100,16 @@ struct Look {
     /// Taken at the first page with this title whose text was taken.
     page: Option<Arc<PageLook>>,
     members: Members,
+}
+
+/// Where a page was found.
+#[derive(Clone, Copy, Debug)]
+enum Referrer {
+    Nobody,
+    /// By the hash of its URL.
+    Page(u64),
+    /// On one that an earlier run of the crawl has seen.
+    LookAlike,
 }
 
 /// The last pages of one look, by the hashes of their URLs.
@@ -137,7 +151,13 @@ impl TrapWatch {
                 shapes.ended.insert(shape, rule);
                 self.has_ended.store(true, Ordering::Relaxed);
             }
-            let state = Shape { run, marked: run, looks_forgotten: LOOKS_MAX, ..Shape::default() };
+            let state = Shape {
+                run,
+                marked: run,
+                is_carried: true,
+                looks_forgotten: LOOKS_MAX,
+                ..Shape::default()
+            };
             shapes.watched.insert(shape, state);
         }
     }
@@ -148,7 +168,10 @@ impl TrapWatch {
         let page = (!seen.text.is_empty())
             .then(|| Arc::new(PageLook::of(seen.url, seen.title, seen.text)));
         let own = xxh3_64(seen.url.as_str().as_bytes());
-        let referrer = seen.referrer.map(|url| xxh3_64(url.as_bytes()));
+        let referrer = match seen.referrer {
+            Some(url) => Referrer::Page(xxh3_64(url.as_bytes())),
+            None => Referrer::Nobody,
+        };
         let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         let Shapes { watched, ended } = &mut *shapes;
         if watched.len() >= SHAPES_MAX {
@@ -161,6 +184,12 @@ impl TrapWatch {
                 continue;
             }
             let state = watched.entry(key).or_default();
+            // What it was found on may have been a look-alike before the start. Where the shape is
+            // narrow that is taken for granted; the wide ones hold lists of look-alikes, too.
+            let is_found_before = state.is_carried
+                && width < CARRIED_WIDTHS
+                && seen.referrer.is_some_and(|url| has_shape(url, width, key));
+            let referrer = if is_found_before { Referrer::LookAlike } else { referrer };
             let is_like = state.add(title, page.as_ref(), seen.is_soft_404, own, referrer);
             if state.titles >= TITLES_BEFORE_TEXT {
                 self.wants_text.store(true, Ordering::Relaxed);
@@ -194,10 +223,14 @@ impl Shape {
         page: Option<&Arc<PageLook>>,
         is_soft_404: bool,
         own: u64,
-        referrer: Option<u64>,
+        referrer: Referrer,
     ) -> bool {
         let place = self.place_like(title, page);
-        let is_found_on_one = referrer.is_some_and(|url| self.leads_on(place, url));
+        let is_found_on_one = match referrer {
+            Referrer::Nobody => false,
+            Referrer::Page(url) => self.leads_on(place, url),
+            Referrer::LookAlike => true,
+        };
         // A list of look-alikes, such as profiles behind a login, is none of them itself.
         let members = match place {
             Some(place) => &mut self.looks[place].members,
@@ -206,7 +239,7 @@ impl Shape {
                 self.add_look(title, page.cloned(), own);
                 match self.looks_forgotten.checked_sub(1) {
                     Some(left) => self.looks_forgotten = left,
-                    None => self.run = 0,
+                    None => (self.run, self.is_carried) = (0, false),
                 }
                 return false;
             }
@@ -288,6 +321,12 @@ fn shapes_of(url: &PageUrl) -> [String; 4] {
         format!("{origin}/{first}/**"),
         format!("{origin}/**"),
     ]
+}
+
+/// Whether a URL has this shape.
+fn has_shape(url: &str, width: u64, key: u64) -> bool {
+    let Ok(url) = PageUrl::parse(url) else { return false };
+    (0..).zip(shapes_of(&url)).any(|(own, shape)| own == width && key_of(own, &shape) == key)
 }
 
 /// The narrowest shape of one page may read like a wider one of another. Kept in the store: another way

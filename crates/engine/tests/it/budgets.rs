@@ -181,22 +181,23 @@ async fn endless_look_alikes_end_after_some_dozens() {
     assert_verified(&store);
 }
 
-/// Killed or resumed in the middle of a trap, a crawl does not begin to count again.
+/// Stopped in the middle of a trap, a crawl does not begin to count again: nothing of the pages that
+/// still wait was found on one that this process has seen.
 #[tokio::test(start_paused = true)]
-async fn a_trap_that_was_found_out_stays_so_after_a_restart() {
+async fn a_trap_does_not_begin_again_after_a_restart() {
     let bench = Bench::of_site(|path| match path {
         "/" => page("home", ["/room/1".to_owned()].into_iter()),
         path if path.starts_with("/room/") => room(path),
         _ => FakeAnswer::not_found(),
     });
     let mut crawl = polite_crawl();
-    crawl.limits = Limits { pages_max: Some(40), ..Limits::default() };
+    crawl.limits = Limits { pages_max: Some(130), ..Limits::default() };
     // One after the other: the first runs end where they are told to.
     crawl.politeness.workers = 1;
     let (store, record) = bench.crawl(crawl).await;
     let (no, mut crawl) = (record.crawl.no, record.crawl);
     let marks = store.traps(no).unwrap();
-    assert!(marks.iter().any(|mark| mark.run >= 20 && mark.rule.is_none()), "{marks:?}");
+    assert!(marks.iter().any(|mark| mark.run >= 10 && mark.rule.is_none()), "{marks:?}");
     drop(store);
     let store = bench.open();
     crawl.limits.pages_max = None;
@@ -206,7 +207,7 @@ async fn a_trap_that_was_found_out_stays_so_after_a_restart() {
     finished(&engine, no).await;
     engine.shutdown().await.unwrap();
     let record = store.crawl(no).unwrap().unwrap();
-    assert!(record.stats.ok < 100, "{:?}", record.stats);
+    assert!(record.stats.ok < 220, "{:?}", record.stats);
     assert!(store.traps(no).unwrap().iter().any(|mark| mark.rule.is_some()));
     assert_verified(&store);
 }
