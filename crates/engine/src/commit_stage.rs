@@ -15,7 +15,7 @@ use telusur_model::{
     Visit,
 };
 use telusur_store::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError,
+    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError, TrapMark,
 };
 use tokio::sync::mpsc;
 
@@ -55,6 +55,10 @@ pub(crate) enum CommitWork {
     Again(Vec<Visit>),
     /// The queued URLs of a host are given up.
     GiveUp(Box<GiveUp>),
+    /// The budgets of a crawl may have been raised: links that were left out are let in.
+    LetIn { crawl: CrawlNo },
+    /// What was found out about shapes of addresses that may be traps.
+    Traps { crawl: CrawlNo, marks: Vec<TrapMark> },
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
@@ -76,6 +80,8 @@ impl CommitWork {
             Self::GiveUp(give_up) => Some(give_up.crawl),
             Self::Account { active_ms: (crawl, _), .. }
             | Self::Robots { crawl, .. }
+            | Self::LetIn { crawl }
+            | Self::Traps { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
             // Makes durable what others have brought.
             Self::State { .. } | Self::Space => None,
@@ -92,6 +98,11 @@ pub(crate) enum Written {
         load: Load,
         /// Errands that ended with it.
         errands: Vec<(Visit, ErrandEnd)>,
+    },
+    /// Links that were left out are queued, as far as there is room.
+    LetIn {
+        crawl: CrawlNo,
+        committed: Committed,
     },
     /// What the store knows of the rules of a URL's origin.
     Robots {
@@ -236,6 +247,16 @@ impl Writer {
                 self.commit(group)?;
                 group.step.give_up.push(*give_up);
                 self.commit(group)?;
+            }
+            CommitWork::Traps { crawl, marks } => {
+                group.step.traps.extend(marks.into_iter().map(|mark| (crawl, mark)));
+            }
+            CommitWork::LetIn { crawl } => {
+                // In a step of its own: nothing else waits for the many links that it may bring.
+                self.commit(group)?;
+                let step = Step { let_in: vec![crawl], ..Step::default() };
+                let committed = self.faults.watch_store(&[crawl], || self.store.commit(step))?;
+                self.report(Written::LetIn { crawl, committed });
             }
             CommitWork::Account { active_ms, host_delays } => {
                 group.step.active_ms.push(active_ms);

@@ -95,6 +95,7 @@ impl Event {
             | Self::ProbeWalk { crawl, .. } => Some(*crawl),
             Self::Written(
                 Written::Robots { crawl, .. }
+                | Written::LetIn { crawl, .. }
                 | Written::Refill { crawl, .. }
                 | Written::State { crawl, .. },
             ) => Some(*crawl),
@@ -204,6 +205,10 @@ pub(crate) struct Running {
     /// Hosts whose delay was learned anew since it was last written down.
     changed_delays: HashSet<Host>,
     ending: Option<EndingCrawl>,
+    /// Links that its budgets left out are being let in: it has not come to its end before that.
+    letting_in: bool,
+    /// Why the frontier had nothing left in the meantime.
+    drained: Option<FinishReason>,
     /// Ids in a row that may not be asked.
     ids_refused: u32,
     /// What was last shown of its walks.
@@ -277,7 +282,7 @@ impl CrawlTask {
                 Next::NeedUrls { crawl, host, region, after, max } => {
                     self.write(CommitWork::Refill { crawl, host, region, after, max })?;
                 }
-                Next::Finished { crawl, why } => self.end(crawl, Goal::Finish(why), None),
+                Next::Finished { crawl, why } => self.drained(crawl, why),
             }
         }
     }
@@ -417,6 +422,7 @@ impl CrawlTask {
                     self.errand_ended(visit, end)?;
                 }
             }
+            Written::LetIn { crawl, committed } => self.let_in(crawl, committed)?,
             Written::Refill { crawl, host, region, queued, exhausted } => {
                 let visits = queued.into_iter().map(|queued| self.with_due(queued)).collect();
                 self.frontier.refill(crawl, &host, region, visits, exhausted);

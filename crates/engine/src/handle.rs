@@ -11,7 +11,7 @@ use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit};
 use telusur_parse_pool::Parser;
-use telusur_store::{Store, StoreError};
+use telusur_store::{Step, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::asked_before::AskedBefore;
@@ -317,7 +317,11 @@ impl EngineHandle {
         let store = Arc::clone(&self.store);
         let wall = Arc::clone(&self.clock);
         let asked_before = Arc::clone(&self.asked_before);
+        let is_here = self.is_here(crawl);
         let loaded = tokio::task::spawn_blocking(move || {
+            if !is_here {
+                let_in_left_out(store.as_ref(), crawl)?;
+            }
             let record = store.crawl(crawl)?;
             let walks = record.as_ref().map_or(0, |record| record.crawl.seeds.walks().len());
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
@@ -377,5 +381,16 @@ impl EngineHandle {
         let event = Event::Command(command(reply));
         events.send(event).await.map_err(|_| RequestError::Stopped)?;
         answer.await.map_err(|_| RequestError::Stopped)?
+    }
+}
+
+/// Lets in the links that the budgets of a resting crawl left out and have room for now: they were
+/// raised since, or whoever raised them was killed before all were in.
+fn let_in_left_out(store: &dyn Store, crawl: CrawlNo) -> Result<(), StoreError> {
+    loop {
+        let committed = store.commit(Step { let_in: vec![crawl], ..Step::default() })?;
+        if committed.more_held.is_empty() {
+            return Ok(());
+        }
     }
 }

@@ -54,6 +54,23 @@ pub(crate) fn open_walks(crawl: &Crawl, runs: Vec<Vec<KeptRun>>, now: Moment) ->
     Some(Linear::new(states.collect()))
 }
 
+/// Ids of a walk that were never asked for: a rule refused them, which used up no unit of a budget.
+pub(crate) fn refused_ids(runs: &[KeptRun]) -> u64 {
+    let is_refused = |run: &&KeptRun| {
+        let why = run.state.why.filter(|_| run.state.state == IdState::Hole);
+        matches!(
+            why,
+            Some(
+                Reason::Excluded
+                    | Reason::RobotsDisallowed
+                    | Reason::RobotsUnreachable
+                    | Reason::ParseLimit
+            )
+        )
+    };
+    runs.iter().filter(is_refused).map(|run| (run.last - run.first).saturating_add(1)).sum()
+}
+
 /// A run without the reasons.
 pub(crate) fn plain_run(run: &KeptRun) -> telusur_model::Run {
     telusur_model::Run { first: run.first, last: run.last, state: run.state.state }

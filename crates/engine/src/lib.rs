@@ -7,6 +7,7 @@
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
 mod asked_before;
+mod budget_room;
 mod change;
 mod clock;
 mod commit_stage;
@@ -44,6 +45,7 @@ mod stored_page;
 mod trap_watch;
 mod visit_ending;
 
+pub use crate::budget_room::has_budget_room;
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
 pub use crate::error::{EngineError, RequestError};

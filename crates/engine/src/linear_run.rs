@@ -89,6 +89,11 @@ impl StoredWalk {
         Ok(Self { state, runs })
     }
 
+    /// What the store keeps of its ids.
+    pub(crate) fn runs(&self) -> &[KeptRun] {
+        &self.runs
+    }
+
     /// What is shown of it.
     pub(crate) fn coverage(&self) -> WalkCoverage {
         let missing_by_look = missing_by_look(&self.runs);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_model::PageUrl;
+use telusur_store::TrapMark;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::page_look::{PageLook, title_key};
@@ -13,8 +14,20 @@ use crate::page_look::{PageLook, title_key};
 /// Look-alikes in a row that end a shape: the addresses that differ in numbers, those of one
 /// directory, those below the first directory, and the whole host. The wider, the more.
 const RUNS_MAX: [u32; 4] = [60, 80, 100, 200];
+/// The share of such a run after which further look-alikes are stored and not indexed: from the tenth
+/// on for the narrowest shape. By then the index holds what they say; ten are enough for a gallery or
+/// a calendar to be found, and few enough for a trap not to fill a page of results.
+const INDEXED_SHARE: u32 = 6;
 /// Looks of one shape that are told apart: a trap may take turns.
 const LOOKS_MAX: usize = 4;
+/// Pages of one look after which pages of another look that are found on them count: a trap that takes
+/// turns leads from one look to the next. A list, whose pages all differ, is no such look.
+const TURNS_MIN: usize = 3;
+/// The shapes, from the narrowest, whose pages all count as look-alikes of an earlier run.
+const CARRIED_WIDTHS: u64 = 2;
+/// Look-alikes after which the length of a run is written down: at most so many are asked for again
+/// after a kill.
+const MARK_EVERY: u32 = 10;
 /// Shapes that are watched in one crawl: about 10 MB, and 8 bytes for each look-alike that is
 /// remembered.
 const SHAPES_MAX: usize = 10_000;
@@ -37,8 +50,19 @@ pub(crate) struct Seen<'a> {
     pub(crate) is_soft_404: bool,
 }
 
-/// What a crawl has seen of its sites' shapes. In memory alone: after a restart a trap is found out
-/// anew, at the cost of some dozens of pages.
+/// What came of a page.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Noted {
+    /// Why it is not stored: it is one more look-alike of a shape that has ended.
+    pub(crate) rule: Option<String>,
+    /// It is one of so many look-alikes that it need not be found.
+    pub(crate) is_repeated: bool,
+    /// What is to be written down, for the next start.
+    pub(crate) marks: Vec<TrapMark>,
+}
+
+/// What a crawl has seen of its sites' shapes. How they look is in memory alone; how long their runs
+/// are, and which have ended, is written down.
 #[derive(Debug, Default)]
 pub(crate) struct TrapWatch {
     shapes: Mutex<Shapes>,
@@ -58,6 +82,12 @@ struct Shape {
     looks: VecDeque<Look>,
     /// Look-alikes in a row, as far as they were found on look-alikes.
     run: u32,
+    /// What was last written down of it.
+    marked: u32,
+    /// An earlier run of the crawl has seen look-alikes here that are in no memory any more.
+    is_carried: bool,
+    /// Looks that may be new after a start without ending the run: they were known before it.
+    looks_forgotten: usize,
     /// Pages in a row whose title was known.
     titles: u32,
     /// Pages that look like what the site sends for pages that do not exist.
@@ -72,19 +102,26 @@ struct Look {
     members: Members,
 }
 
+/// Where a page was found.
+#[derive(Clone, Copy, Debug)]
+enum Referrer {
+    Nobody,
+    /// By the hash of its URL.
+    Page(u64),
+    /// On one that an earlier run of the crawl has seen.
+    LookAlike,
+}
+
 /// The last pages of one look, by the hashes of their URLs.
 #[derive(Debug, Default)]
 struct Members(VecDeque<u64>);
 
 impl Members {
-    /// Adds a page. True if it was found on one of those before it.
-    fn add(&mut self, own: u64, referrer: Option<u64>) -> bool {
-        let is_found_on_one = referrer.is_some_and(|url| self.0.contains(&url));
+    fn add(&mut self, own: u64) {
         if self.0.len() >= MEMBERS_MAX {
             self.0.pop_front();
         }
         self.0.push_back(own);
-        is_found_on_one
     }
 }
 
@@ -104,56 +141,128 @@ impl TrapWatch {
         keys.find_map(|key| shapes.ended.get(&key).cloned())
     }
 
-    /// Takes note of a page. Gives the rule if it is one more look-alike of a shape that has ended.
-    pub(crate) fn note(&self, seen: Seen<'_>) -> Option<String> {
+    /// Goes on with what an earlier run of the crawl wrote down.
+    pub(crate) fn go_on(&self, marks: Vec<TrapMark>) {
+        let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+        // The looks are to be known again before too many pages have passed.
+        self.wants_text.store(!marks.is_empty(), Ordering::Relaxed);
+        for TrapMark { shape, run, rule } in marks {
+            if let Some(rule) = rule {
+                shapes.ended.insert(shape, rule);
+                self.has_ended.store(true, Ordering::Relaxed);
+            }
+            let state = Shape {
+                run,
+                marked: run,
+                is_carried: true,
+                looks_forgotten: LOOKS_MAX,
+                ..Shape::default()
+            };
+            shapes.watched.insert(shape, state);
+        }
+    }
+
+    /// Takes note of a page.
+    pub(crate) fn note(&self, seen: Seen<'_>) -> Noted {
         let title = title_key(seen.url, seen.title);
         let page = (!seen.text.is_empty())
             .then(|| Arc::new(PageLook::of(seen.url, seen.title, seen.text)));
         let own = xxh3_64(seen.url.as_str().as_bytes());
-        let referrer = seen.referrer.map(|url| xxh3_64(url.as_bytes()));
+        let referrer = match seen.referrer {
+            Some(url) => Referrer::Page(xxh3_64(url.as_bytes())),
+            None => Referrer::Nobody,
+        };
         let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         let Shapes { watched, ended } = &mut *shapes;
         if watched.len() >= SHAPES_MAX {
             watched.retain(|key, shape| ended.contains_key(key) || shape.run > 0);
         }
-        let mut rule = None;
+        let mut noted = Noted::default();
         for (width, (shape, run_max)) in (0..).zip(shapes_of(seen.url).into_iter().zip(RUNS_MAX)) {
             let key = key_of(width, &shape);
             if watched.len() >= SHAPES_MAX && !watched.contains_key(&key) {
                 continue;
             }
             let state = watched.entry(key).or_default();
-            // A list of look-alikes, such as profiles behind a login, is none of them itself.
-            let members = match state.place_like(title, page.as_ref()) {
-                Some(place) => Some(&mut state.looks[place].members),
-                None if seen.is_soft_404 => Some(&mut state.soft_404),
-                None => None,
-            };
-            let is_like = match members.map(|members| members.add(own, referrer)) {
-                Some(is_found_on_one) => {
-                    state.run += u32::from(is_found_on_one);
-                    true
-                }
-                None => {
-                    state.add_look(title, page.clone(), own);
-                    state.run = 0;
-                    false
-                }
-            };
+            // What it was found on may have been a look-alike before the start. Where the shape is
+            // narrow that is taken for granted; the wide ones hold lists of look-alikes, too.
+            let is_found_before = state.is_carried
+                && width < CARRIED_WIDTHS
+                && seen.referrer.is_some_and(|url| has_shape(url, width, key));
+            let referrer = if is_found_before { Referrer::LookAlike } else { referrer };
+            let is_like = state.add(title, page.as_ref(), seen.is_soft_404, own, referrer);
             if state.titles >= TITLES_BEFORE_TEXT {
                 self.wants_text.store(true, Ordering::Relaxed);
             }
+            noted.is_repeated |= is_like && state.run >= run_max / INDEXED_SHARE;
+            let mut is_new = false;
             if is_like && state.run >= run_max {
-                let new = || format!("{} pages in a row like {shape} say the same", state.run);
-                rule = Some(ended.entry(key).or_insert_with(new).clone());
+                let new = || {
+                    is_new = true;
+                    format!("{} pages in a row like {shape} say the same", state.run)
+                };
+                noted.rule = Some(ended.entry(key).or_insert_with(new).clone());
                 self.has_ended.store(true, Ordering::Relaxed);
             }
+            let has_ended = ended.contains_key(&key);
+            if is_new || !has_ended && state.is_to_be_marked() {
+                state.marked = state.run;
+                let rule = ended.get(&key).cloned();
+                noted.marks.push(TrapMark { shape: key, run: state.run, rule });
+            }
         }
-        rule
+        noted
     }
 }
 
 impl Shape {
+    /// Adds a page. True if it is like one before it.
+    fn add(
+        &mut self,
+        title: u64,
+        page: Option<&Arc<PageLook>>,
+        is_soft_404: bool,
+        own: u64,
+        referrer: Referrer,
+    ) -> bool {
+        let place = self.place_like(title, page);
+        let is_found_on_one = match referrer {
+            Referrer::Nobody => false,
+            Referrer::Page(url) => self.leads_on(place, url),
+            Referrer::LookAlike => true,
+        };
+        // A list of look-alikes, such as profiles behind a login, is none of them itself.
+        let members = match place {
+            Some(place) => &mut self.looks[place].members,
+            None if is_soft_404 => &mut self.soft_404,
+            None => {
+                self.add_look(title, page.cloned(), own);
+                match self.looks_forgotten.checked_sub(1) {
+                    Some(left) => self.looks_forgotten = left,
+                    None => (self.run, self.is_carried) = (0, false),
+                }
+                return false;
+            }
+        };
+        members.add(own);
+        self.run += u32::from(is_found_on_one);
+        true
+    }
+
+    /// Whether a page leads from look-alike to look-alike. `place`: the look of the page found on it;
+    /// `None` is that of pages that do not exist.
+    fn leads_on(&self, place: Option<usize>, page: u64) -> bool {
+        let looks = self.looks.iter().map(|look| &look.members).enumerate();
+        let all = looks.map(|(at, look)| (Some(at), look)).chain([(None, &self.soft_404)]);
+        all.filter(|(at, look)| *at == place || look.0.len() >= TURNS_MIN)
+            .any(|(_, look)| look.0.contains(&page))
+    }
+
+    /// Whether the run is to be written down: it has grown by so many, or has ended.
+    fn is_to_be_marked(&self) -> bool {
+        self.run >= self.marked + MARK_EVERY || self.run < self.marked
+    }
+
     /// The look of a page among those that were seen. Without a text nobody can tell.
     fn place_like(&mut self, title: u64, page: Option<&Arc<PageLook>>) -> Option<usize> {
         if !self.looks.iter().any(|look| look.title == title) {
@@ -183,7 +292,7 @@ impl Shape {
         };
         let look = &mut self.looks[place];
         if page.is_some() {
-            look.members.add(own, None);
+            look.members.add(own);
         }
         look.page = page;
     }
@@ -214,7 +323,14 @@ fn shapes_of(url: &PageUrl) -> [String; 4] {
     ]
 }
 
-/// The narrowest shape of one page may read like a wider one of another.
+/// Whether a URL has this shape.
+fn has_shape(url: &str, width: u64, key: u64) -> bool {
+    let Ok(url) = PageUrl::parse(url) else { return false };
+    (0..).zip(shapes_of(&url)).any(|(own, shape)| own == width && key_of(own, &shape) == key)
+}
+
+/// The narrowest shape of one page may read like a wider one of another. Kept in the store: another way
+/// to make keys would forget the traps of crawls that go on.
 fn key_of(width: u64, shape: &str) -> u64 {
     xxh3_64(shape.as_bytes()).wrapping_add(width)
 }
@@ -240,7 +356,7 @@ mod tests {
                 text: &text,
                 is_soft_404: false,
             };
-            let rule = watch.note(seen);
+            let rule = watch.note(seen).rule;
             assert_eq!(rule, watch.rule_for(&url));
             rule.is_some()
         })
@@ -266,6 +382,97 @@ mod tests {
         assert!((100..110).contains(&deep), "{deep}");
     }
 
+    /// Walks through rooms that say by turns one thing or another; counts the pages that are to be
+    /// found before the trap is found out, and all of them.
+    fn walk_on(watch: &TrapWatch, rooms: std::ops::Range<u32>, turns: u32) -> (u32, Option<u32>) {
+        let mut found = 0;
+        let mut say = |n: u32| {
+            let url = PageUrl::parse(&format!("http://a.org/room/{n}")).unwrap();
+            let referrer = format!("http://a.org/room/{}", n - 1);
+            let (title, text) = match n % turns {
+                0 => ("A room", TEXT),
+                1 => (
+                    "A hall",
+                    "this is a large hall with a fire in its middle and no way out of it",
+                ),
+                _ => (
+                    "A stair",
+                    "a narrow stair leads up and down from here into the dark of the house",
+                ),
+            };
+            let referrer = Some(referrer.as_str());
+            let noted = watch.note(Seen { url: &url, referrer, title, text, is_soft_404: false });
+            found += u32::from(!noted.is_repeated && noted.rule.is_none());
+            noted.rule.is_some()
+        };
+        let end = rooms.into_iter().find(|&n| say(n));
+        (found, end)
+    }
+
+    /// Rooms and halls by turns: each is found on the other, and both are look-alikes.
+    #[test]
+    fn a_trap_that_takes_turns_ends_too() {
+        for turns in [1, 2, 3] {
+            let (found, end) = walk_on(&TrapWatch::default(), 1..1000, turns);
+            let end = end.unwrap_or_else(|| panic!("{turns} looks by turns"));
+            assert!((60..75).contains(&end), "{turns}: {end}");
+            assert!(found < 25, "{turns}: {found} are to be found");
+        }
+    }
+
+    /// After a restart the run goes on where it was written down, in the middle or at its end.
+    #[test]
+    fn a_trap_does_not_begin_again_after_a_restart() {
+        for turns in [1, 2, 3] {
+            let before = TrapWatch::default();
+            let mut marks: HashMap<u64, TrapMark> = HashMap::new();
+            for n in 1..=48 {
+                let url = PageUrl::parse(&format!("http://a.org/room/{n}")).unwrap();
+                let referrer = format!("http://a.org/room/{}", n - 1);
+                let title = ["A room", "A hall", "A stair"][n % turns];
+                let referrer = Some(referrer.as_str());
+                let seen = Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false };
+                marks.extend(before.note(seen).marks.into_iter().map(|mark| (mark.shape, mark)));
+            }
+            let after = TrapWatch::default();
+            after.go_on(marks.into_values().collect());
+            let (_, end) = walk_on(&after, 49..1000, turns as u32);
+            assert!((60..90).contains(&end.unwrap()), "{turns}: {end:?}");
+        }
+    }
+
+    #[test]
+    fn a_trap_that_was_found_out_stays_so_after_a_restart() {
+        let before = TrapWatch::default();
+        let mut marks = Vec::new();
+        for n in 1..=70 {
+            let url = PageUrl::parse(&format!("http://a.org/room/{n}")).unwrap();
+            let referrer = format!("http://a.org/room/{}", n - 1);
+            let referrer = Some(referrer.as_str());
+            let title = "A room";
+            let noted =
+                before.note(Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false });
+            marks.extend(noted.marks);
+        }
+        let after = TrapWatch::default();
+        after.go_on(marks);
+        let next = PageUrl::parse("http://a.org/room/71").unwrap();
+        assert_eq!(after.rule_for(&next), before.rule_for(&next));
+        assert!(after.rule_for(&next).is_some());
+    }
+
+    /// A shape that has something to say is not held to what it said before.
+    #[test]
+    fn a_run_that_ends_is_not_written_down() {
+        let watch = TrapWatch::default();
+        let (_, end) = walk_on(&watch, 1..40, 1);
+        assert_eq!(end, None);
+        let url = PageUrl::parse("http://a.org/room/40").unwrap();
+        let (title, text) = ("A library", "here are books of all kinds in long rows upon shelves");
+        let noted = watch.note(Seen { url: &url, referrer: None, title, text, is_soft_404: false });
+        assert!(noted.marks.iter().all(|mark| mark.run == 0) && !noted.marks.is_empty());
+    }
+
     #[test]
     fn pages_that_say_something_go_on() {
         let said = |n: u32| words(n).replace(char::is_numeric, "x") + &words(n);
@@ -285,7 +492,7 @@ mod tests {
                 text: TEXT,
                 is_soft_404: false,
             };
-            assert_eq!(watch.note(seen), None);
+            assert_eq!(watch.note(seen), Noted::default());
         }
     }
 
@@ -298,7 +505,7 @@ mod tests {
             let url = PageUrl::parse(&format!("http://a.org{path}")).unwrap();
             let referrer = format!("http://a.org{referrer}");
             let is_soft_404 = false;
-            watch.note(Seen { url: &url, referrer: Some(&referrer), title, text, is_soft_404 })
+            watch.note(Seen { url: &url, referrer: Some(&referrer), title, text, is_soft_404 }).rule
         };
         let list = "here are all the members of our forum in the order in which they came to us";
         assert_eq!(note("/members", "/", "Members", list), None);

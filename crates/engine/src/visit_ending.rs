@@ -26,7 +26,7 @@ use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
-use crate::trap_watch::Seen;
+use crate::trap_watch::{Noted, Seen};
 
 impl Reader {
     pub(crate) fn read_and_count(
@@ -61,7 +61,7 @@ impl Reader {
             return Ok(CommitWork::Errand { visit, requested_at, body_bytes, end });
         }
         if visit.place.id().is_some() {
-            let asked = Asked { visit: &visit, context: &context, at, requested_at, cpu };
+            let asked = Asked::new(&visit, &context, at, requested_at, cpu);
             let (how, id, found) = self.read_id(&asked, fetched, disposition, ahead)?;
             let ending = ending(visit, &context, how, id, found, at, requested_at);
             return Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes });
@@ -72,7 +72,7 @@ impl Reader {
                 later(&fetched.outcome, at, after_ms, counted)
             }
             Disposition::Settle => {
-                let asked = Asked { visit: &visit, context: &context, at, requested_at, cpu };
+                let asked = Asked::new(&visit, &context, at, requested_at, cpu);
                 self.settle(&asked, fetched, ahead, &mut found)?
             }
         };
@@ -175,9 +175,16 @@ impl Reader {
             }
             FetchOutcome::Page(page) => {
                 let reading = self.reading(&page, ahead, asked.cpu)?;
-                if let Some(rule) = trap_rule(asked, &page, &reading) {
+                let noted = note_look(asked, &page, &reading);
+                if !noted.marks.is_empty() {
+                    let crawl = asked.visit.crawl;
+                    // If nobody listens, the engine has ended already.
+                    let _ = self.commit.send(CommitWork::Traps { crawl, marks: noted.marks });
+                }
+                if let Some(rule) = noted.rule {
                     return Ok(How::Skipped { reason: Reason::TrapSuspected, rule });
                 }
+                let asked = &Asked { is_repeated: noted.is_repeated, ..*asked };
                 How::Page(Box::new(self.page(asked, page, reading, fetched.took_ms, found)))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
@@ -271,14 +278,14 @@ impl Reader {
     }
 }
 
-/// Takes note of how a page looks that links led to. Gives a rule if it is one more look-alike in a
-/// trap: some dozens of them are stored, and no more.
-fn trap_rule(asked: &Asked<'_>, page: &RawPage, reading: &Reading<PageRead>) -> Option<String> {
+/// Takes note of how a page looks that links led to: of the look-alikes in a trap a few are indexed,
+/// some dozens are stored, and no more.
+fn note_look(asked: &Asked<'_>, page: &RawPage, reading: &Reading<PageRead>) -> Noted {
     let Asked { visit, context, .. } = asked;
-    let Reading::Read(read) = reading else { return None };
+    let Reading::Read(read) = reading else { return Noted::default() };
     let is_named = visit.depth == 0 || context.scope.is_included(&visit.url);
     if is_named || !(200..300).contains(&page.status) {
-        return None;
+        return Noted::default();
     }
     let found = read.findings.as_ref().map(|findings| findings.text.as_str());
     let text = found.filter(|text| !text.is_empty()).unwrap_or(&read.parsed.visible_text);
@@ -299,9 +306,21 @@ struct Asked<'a> {
     requested_at: Option<Timestamp>,
     /// What its page took to parse so far.
     cpu: &'a Cell<Option<Duration>>,
+    /// Its page is one of many look-alikes.
+    is_repeated: bool,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn new(
+        visit: &'a Visit,
+        context: &'a CrawlContext,
+        at: Timestamp,
+        requested_at: Option<Timestamp>,
+        cpu: &'a Cell<Option<Duration>>,
+    ) -> Self {
+        Self { visit, context, at, requested_at, cpu, is_repeated: false }
+    }
+
     /// The walk of the id that was asked for.
     fn walk(&self) -> Option<&WalkContext> {
         let (walk, _) = self.visit.place.id()?;
@@ -468,7 +487,8 @@ fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) 
         lastmod: visit.lastmod,
         directives: directives(page, metas(parsed), &asked.context.product_token),
         // Whatever the user named exists for the user.
-        soft_404: visit.depth > 0 && asked.context.soft_404.is_one(page, parsed),
+        soft_404: visit.depth > 0
+            && (asked.is_repeated || asked.context.soft_404.is_one(page, parsed)),
         parse_failed: None,
         change: None,
         link_count: u32::try_from(parsed.links.len()).unwrap_or(u32::MAX),

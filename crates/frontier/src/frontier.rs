@@ -206,6 +206,14 @@ impl Frontier {
         self.refresh_hosts(&hosts);
     }
 
+    /// Says how many ids of each walk an earlier run was not allowed to ask for: they use up no
+    /// budget. To be told before [`limit_ids`](Self::limit_ids).
+    pub fn ids_refused_earlier(&mut self, crawl: CrawlNo, by_walk: &[u64]) {
+        if let Some(ids) = self.crawls.get_mut(&crawl).and_then(|crawl| crawl.ids.as_mut()) {
+            ids.set_refused(by_walk);
+        }
+    }
+
     /// Whether a budget keeps ids of a linear crawl from being asked.
     pub fn has_ids_left_out(&self, crawl: CrawlNo) -> bool {
         let ids = self.crawls.get(&crawl).and_then(|crawl| crawl.ids.as_ref());
@@ -350,7 +358,9 @@ impl Frontier {
         let Some(host) = self.hosts.id(&visit.url.host()) else { return };
         let Some(flight) = self.leave_gates(host, visit, RequestStart::Never) else { return };
         self.end_flight(host, visit, |crawl, site| {
-            if let (Some((walk, id)), Some(ids)) = (visit.place.id(), &mut crawl.ids) {
+            // One that was redirected has been asked for at its own address.
+            let id = visit.place.id().filter(|_| visit.redirects.is_empty());
+            if let (Some((walk, id)), Some(ids)) = (id, &mut crawl.ids) {
                 ids.skipped(walk, id);
             }
             crawl.give_back(site);

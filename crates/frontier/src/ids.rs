@@ -82,6 +82,14 @@ impl Ids {
 
     // ---- budgets ----
 
+    /// Sets how many ids of each walk an earlier run was not allowed to ask for.
+    pub(crate) fn set_refused(&mut self, by_walk: &[u64]) {
+        self.refused.clear();
+        for (gateway, ids) in self.gateways.iter().zip(by_walk) {
+            *self.refused.entry(gateway.host).or_default() += ids;
+        }
+    }
+
     /// Sets how many ids may be asked of one host, those of earlier runs included.
     pub(crate) fn limit(&mut self, per_host_max: Option<u64>) {
         self.per_host_max = per_host_max;

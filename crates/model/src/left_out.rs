@@ -1,8 +1,6 @@
 //! [`LeftOut`]: which links and ids of a crawl were not asked for because a budget was used up, and
 //! the setting that would let them in.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{Crawl, CrawlState, CrawlStats, Direction, FinishReason, Progress, Reason, Walk};
@@ -12,8 +10,11 @@ use crate::{Crawl, CrawlState, CrawlStats, Direction, FinishReason, Progress, Re
 pub struct LeftOut {
     /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
     pub reason: Reason,
-    /// URLs that were left out; at least 1 if it is not known how many ids there are.
+    /// URLs that were left out.
     pub urls: u64,
+    /// There may be more of them: ids of a walk whose end nobody knows.
+    #[serde(default)]
+    pub at_least: bool,
     /// The flag of the command line that lets them in.
     pub flag: String,
 }
@@ -29,6 +30,16 @@ impl Reason {
             _ => None,
         }
     }
+
+    /// The limit that lets it in when it is raised, by the name that settings and the API have for
+    /// it; `None` if no limit does.
+    pub fn budget_limit(self) -> Option<&'static str> {
+        match self {
+            Self::HostBudget => Some("max_per_host"),
+            Self::SiteBudget => Some("max_per_site"),
+            _ => None,
+        }
+    }
 }
 
 impl CrawlStats {
@@ -40,11 +51,30 @@ impl CrawlStats {
             .filter(|(_, urls)| **urls > 0)
             .filter_map(|(reason, urls)| {
                 let flag = reason.budget_flag()?.to_owned();
-                Some(LeftOut { reason: *reason, urls: *urls, flag })
+                Some(LeftOut { reason: *reason, urls: *urls, at_least: false, flag })
             })
             .collect();
         left_out.sort_by_key(|row| std::cmp::Reverse(row.urls));
         left_out
+    }
+}
+
+/// Ids that a budget left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IdsLeftOut {
+    ids: u64,
+    at_least: bool,
+}
+
+impl IdsLeftOut {
+    const NONE: Self = Self { ids: 0, at_least: false };
+
+    /// Between an unknown number of ids and none there is at least one.
+    fn of(ids: Option<u128>) -> Self {
+        match ids {
+            Some(ids) => Self { ids: u64::try_from(ids).unwrap_or(u64::MAX), at_least: false },
+            None => Self { ids: 1, at_least: true },
+        }
     }
 }
 
@@ -54,26 +84,18 @@ impl Crawl {
         with_ids(stats.left_out(), self.ids_left_out(state, stats))
     }
 
-    /// How many ids a linear crawl that ended by its budget did not ask for, as far as they can be
-    /// counted; 0 if it asked for all.
-    pub fn ids_left_out(&self, state: CrawlState, stats: &CrawlStats) -> u64 {
-        let Some(linear) = self.seeds.linear() else { return 0 };
-        if !is_by_budget(state) || self.limits.ids_per_host_max.is_none() {
-            return 0;
-        }
-        let total = linear.walks.iter().map(ids_total).sum::<Option<u128>>();
-        left_of(total.map(|total| total.saturating_sub(u128::from(ids_asked(stats)))))
+    /// Whether a linear crawl that ended by its budget did not ask for all ids.
+    pub fn has_ids_left_out(&self, state: CrawlState, stats: &CrawlStats) -> bool {
+        self.ids_left_out(state, stats).ids > 0
     }
 
-    /// Whether no host of a linear crawl may be asked for one more id.
-    pub fn is_id_budget_spent(&self, stats: &CrawlStats) -> bool {
-        let (Some(linear), Some(max)) = (self.seeds.linear(), self.limits.ids_per_host_max) else {
-            return false;
-        };
-        let url = |walk: &Walk| walk.rules().template.url_of(0);
-        let hosts: BTreeSet<String> =
-            linear.walks.iter().map(|walk| url(walk).host_str().to_owned()).collect();
-        ids_asked(stats) >= max.saturating_mul(hosts.len() as u64)
+    fn ids_left_out(&self, state: CrawlState, stats: &CrawlStats) -> IdsLeftOut {
+        let Some(linear) = self.seeds.linear() else { return IdsLeftOut::NONE };
+        if !is_by_budget(state) || self.limits.ids_per_host_max.is_none() {
+            return IdsLeftOut::NONE;
+        }
+        let total = linear.walks.iter().map(ids_total).sum::<Option<u128>>();
+        IdsLeftOut::of(total.map(|total| total.saturating_sub(u128::from(ids_known(stats)))))
     }
 }
 
@@ -83,7 +105,7 @@ impl Progress {
         let by_links = self.stats.left_out();
         let is_by_ids = is_by_budget(self.state) && !self.walks.is_empty() && by_links.is_empty();
         let unknown = || self.walks.iter().map(|walk| walk.coverage.counts.unknown).sum();
-        let ids = if is_by_ids { left_of(unknown()) } else { 0 };
+        let ids = if is_by_ids { IdsLeftOut::of(unknown()) } else { IdsLeftOut::NONE };
         with_ids(by_links, ids)
     }
 }
@@ -92,13 +114,8 @@ fn is_by_budget(state: CrawlState) -> bool {
     state == CrawlState::Finished { why: FinishReason::Budget }
 }
 
-fn ids_asked(stats: &CrawlStats) -> u64 {
+fn ids_known(stats: &CrawlStats) -> u64 {
     stats.ids.content + stats.ids.missing + stats.ids.holes + stats.ids.waiting
-}
-
-/// Between an unknown number of ids and none there is at least one.
-fn left_of(ids: Option<u128>) -> u64 {
-    ids.map_or(1, |ids| u64::try_from(ids).unwrap_or(u64::MAX))
 }
 
 /// How many ids a walk has; `None` if a bound is unknown.
@@ -114,16 +131,20 @@ fn ids_total(walk: &Walk) -> Option<u128> {
 }
 
 /// Ids are left out by the budget of their host.
-fn with_ids(mut rows: Vec<LeftOut>, ids: u64) -> Vec<LeftOut> {
+fn with_ids(mut rows: Vec<LeftOut>, left_out: IdsLeftOut) -> Vec<LeftOut> {
     let reason = Reason::HostBudget;
+    let IdsLeftOut { ids, at_least } = left_out;
     if ids == 0 {
         return rows;
     }
     match rows.iter_mut().find(|row| row.reason == reason) {
-        Some(row) => row.urls = row.urls.saturating_add(ids),
+        Some(row) => {
+            row.urls = row.urls.saturating_add(ids);
+            row.at_least = at_least;
+        }
         None => {
             let flag = reason.budget_flag().unwrap_or_default().to_owned();
-            rows.push(LeftOut { reason, urls: ids, flag });
+            rows.push(LeftOut { reason, urls: ids, at_least, flag });
         }
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.urls));
@@ -160,7 +181,8 @@ mod tests {
             ids_total(&Walk::new(rules).unwrap())
         };
         assert_eq!((total(Some(9)), total(None)), (Some(9), None));
-        assert_eq!((left_of(Some(9)), left_of(None), left_of(Some(0))), (9, 1, 0));
+        let left = |ids| (IdsLeftOut::of(ids).ids, IdsLeftOut::of(ids).at_least);
+        assert_eq!((left(Some(9)), left(None), left(Some(0))), ((9, false), (1, true), (0, false)));
     }
 
     #[test]
@@ -168,9 +190,10 @@ mod tests {
         let skips = [(Reason::HostBudget, 7), (Reason::TrapSuspected, 9)];
         let links = CrawlStats { skips: skips.into(), ..CrawlStats::default() }.left_out();
         let urls = |rows: Vec<LeftOut>| rows.iter().map(|row| row.urls).collect::<Vec<_>>();
-        assert_eq!(urls(with_ids(links.clone(), 3)), [10, 9]);
-        assert_eq!(urls(with_ids(links, 0)), [9, 7]);
-        let rows = with_ids(Vec::new(), 3);
+        let three = IdsLeftOut::of(Some(3));
+        assert_eq!(urls(with_ids(links.clone(), three)), [10, 9]);
+        assert_eq!(urls(with_ids(links, IdsLeftOut::NONE)), [9, 7]);
+        let rows = with_ids(Vec::new(), three);
         assert_eq!((rows[0].urls, rows[0].flag.as_str()), (3, "--max-per-host"));
     }
 }

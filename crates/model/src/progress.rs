@@ -127,7 +127,8 @@ pub struct HostRow {
     pub requests: RequestHistory,
     /// Sitemaps taken in.
     pub sitemaps: u32,
-    /// URLs that were refused because a budget is used up.
+    /// URLs that a rule refused of which a site can make up any number: robots.txt, a trap. In rows
+    /// of earlier versions also those that a budget left out.
     pub refused: u64,
     /// URLs taken in by their template, for those kinds of address that can go on for ever.
     pub templates: BTreeMap<u32, u32>,

@@ -86,7 +86,8 @@ pub struct PageRecord {
     pub lastmod: Option<Timestamp>,
     /// What the page or its host asks of search engines.
     pub directives: Directives,
-    /// Whether it looks like what its host sends for pages that do not exist.
+    /// Whether it looks like what its host sends for pages that do not exist, or like many pages
+    /// before it that lead to each other: stored, and not to be found.
     pub soft_404: bool,
     /// Why it could not be parsed; then it is kept as it came, and has no title and no links.
     pub parse_failed: Option<String>,

@@ -11,13 +11,14 @@ use crate::EmbeddedStore;
 use crate::budget::{self, Full};
 use crate::commit::StepWriter;
 use crate::engine_error;
+use crate::held;
 use crate::rows::{self, decode};
 
 /// Sitemaps of one host. With 50,000 entries each they name fifty million pages.
 const SITEMAPS_PER_HOST_MAX: u32 = 1000;
-/// URLs of one host that are kept with the reason that a budget is used up, or that robots.txt
-/// forbids them. Of those beyond only
-/// the number is kept: a site that makes up addresses would fill the disk with refusals.
+/// URLs of one host that are kept with the rule that forbids them, such as a line of robots.txt. Of
+/// those beyond only the number is kept: a site that makes up addresses would fill the disk with
+/// refusals. Links that wait for a budget have a limit of their own.
 const REFUSED_PER_HOST_MAX: u64 = 100_000;
 
 impl StepWriter<'_> {
@@ -127,19 +128,24 @@ impl StepWriter<'_> {
     /// A new URL is not taken in.
     fn refuse(&mut self, visit: Visit, refusal: Refusal, is_included: bool) {
         let reason = refusal.reason();
-        if refusal.is_bounded() {
-            let host = visit.url.host();
-            let mut refused = 0;
-            self.update_host(visit.crawl, &host, |row| {
-                row.refused += 1;
-                refused = row.refused;
-            });
-            if refused > REFUSED_PER_HOST_MAX {
-                let stats = &mut self.crawl_memory(visit.crawl).stats;
-                stats.discovered -= 1;
-                stats.uncounted += 1;
-                return;
+        let host = visit.url.host();
+        let is_kept = match &refusal {
+            Refusal::Full(_) => self.may_hold(visit.crawl, &host),
+            Refusal::Rule { reason, .. } if is_endless(*reason) => {
+                let mut refused = 0;
+                self.update_host(visit.crawl, &host, |row| {
+                    row.refused += 1;
+                    refused = row.refused;
+                });
+                refused <= REFUSED_PER_HOST_MAX
             }
+            Refusal::Rule { .. } => true,
+        };
+        if !is_kept {
+            let stats = &mut self.crawl_memory(visit.crawl).stats;
+            stats.discovered -= 1;
+            stats.uncounted += 1;
+            return;
         }
         if reason == Reason::Nofollow {
             self.forget_recent(visit.crawl, visit.key);
@@ -178,17 +184,14 @@ impl Refusal {
             Self::Full(full) => full.reason(),
         }
     }
+}
 
-    /// Whether a site can make up any number of such links.
-    fn is_bounded(&self) -> bool {
-        matches!(
-            self.reason(),
-            Reason::HostBudget
-                | Reason::SiteBudget
-                | Reason::TrapSuspected
-                | Reason::RobotsDisallowed
-        )
-    }
+/// Whether a site can make up any number of links that are refused for this reason.
+fn is_endless(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::HostBudget | Reason::SiteBudget | Reason::TrapSuspected | Reason::RobotsDisallowed
+    )
 }
 
 /// Whether a host has more refused URLs than are kept.
@@ -200,7 +203,7 @@ pub(crate) fn is_beyond_count(
     let row = store.keyspaces.hosts.get(rows::host_key(crawl, host)).map_err(engine_error)?;
     let Some(row) = row else { return Ok(false) };
     let row: telusur_model::HostRow = decode(&row, "hosts")?;
-    Ok(row.refused > REFUSED_PER_HOST_MAX)
+    Ok(row.refused > REFUSED_PER_HOST_MAX || held::has_dropped(&store.keyspaces, crawl, host)?)
 }
 
 /// What a visit hands on to the links found on it.

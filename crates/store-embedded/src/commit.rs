@@ -8,8 +8,8 @@ use telusur_model::{
     PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
-    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, UrlRecord,
-    UrlState,
+    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
+    UrlRecord, UrlState,
 };
 
 use crate::admit::Trail;
@@ -27,6 +27,10 @@ pub(crate) struct StepWriter<'a> {
     pub(crate) committed: Committed,
     touched_hosts: HashSet<(CrawlNo, Host)>,
     pub(crate) touched_crawls: HashSet<CrawlNo>,
+    /// Hosts whose count of held links changed.
+    pub(crate) touched_held: HashSet<(CrawlNo, Host)>,
+    /// Rows of held links that this step takes away: the database still shows them.
+    pub(crate) gone_held: HashSet<Vec<u8>>,
     /// What is known of the URLs of ids from elsewhere: links led there before the walk did.
     pub(crate) known_ids: HashMap<(CrawlNo, UrlKey), UrlRow>,
     /// Keys that were new when the step began and have not been taken in yet.
@@ -44,6 +48,8 @@ impl<'a> StepWriter<'a> {
             committed: Committed::default(),
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
+            touched_held: HashSet::new(),
+            gone_held: HashSet::new(),
             known_ids: HashMap::new(),
             new_keys: HashSet::new(),
             nofollow_keys: HashSet::new(),
@@ -70,8 +76,11 @@ impl<'a> StepWriter<'a> {
         let of_visits = endings.iter().map(|ending| (ending.visit.crawl, &ending.discoveries));
         let of_files = found.iter().map(|found| (found.crawl, &found.discoveries));
         self.find_new_keys(of_visits.chain(of_files))?;
-        let given = self.give_back(&endings);
+        let given = self.give_back(&endings)?;
         self.let_in(given)?;
+        for crawl in step.let_in {
+            self.let_in_all(crawl)?;
+        }
         for (ending, place) in endings.into_iter().zip(places) {
             self.end(ending, place);
         }
@@ -89,6 +98,9 @@ impl<'a> StepWriter<'a> {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
             let key = rows::origin_key(&url.host(), &row.origin);
             self.batch.insert(&self.store.keyspaces.origins, key, encode(&row));
+        }
+        for (crawl, mark) in step.traps {
+            self.put_trap(crawl, &mark)?;
         }
         for (crawl, walk, run) in step.runs {
             self.lay_run(crawl, walk, run);
@@ -119,6 +131,7 @@ impl<'a> StepWriter<'a> {
                 stats: Default::default(),
                 hosts: HashMap::new(),
                 admitted_by_site: HashMap::new(),
+                held: HashMap::new(),
                 segment_end: Default::default(),
                 runs: HashMap::new(),
             },
@@ -161,6 +174,11 @@ impl<'a> StepWriter<'a> {
         for (crawl, host) in &self.touched_hosts {
             let row = &self.memory.by_crawl[crawl].hosts[host];
             self.batch.insert(&keyspaces.hosts, rows::host_key(*crawl, host), encode(row));
+        }
+        for (crawl, host) in &self.touched_held {
+            let count = self.memory.by_crawl[crawl].held.get(host).copied().unwrap_or_default();
+            let key = rows::held_count_key(*crawl, host);
+            self.batch.insert(&keyspaces.held, key, encode(&count));
         }
         for crawl in &self.touched_crawls {
             let memory = &self.memory.by_crawl[crawl];
@@ -347,6 +365,19 @@ impl<'a> StepWriter<'a> {
         self.follow(discoveries, &trail, &scope);
     }
 
+    fn put_trap(&mut self, crawl: CrawlNo, mark: &TrapMark) -> Result<(), StoreError> {
+        // It may have been removed in the meantime.
+        if self.memory.crawl(crawl, &self.store.keyspaces)?.is_none() {
+            return Ok(());
+        }
+        let (traps, key) = (&self.store.keyspaces.traps, rows::trap_key(crawl, mark.shape));
+        match mark {
+            TrapMark { run: 0, rule: None, .. } => self.batch.remove(traps, key),
+            TrapMark { run, rule, .. } => self.batch.insert(traps, key, encode(&(run, rule))),
+        }
+        Ok(())
+    }
+
     /// A visit ended for good without a page.
     fn fail(&mut self, visit: Visit, reason: Reason, detail: String, at: Timestamp) {
         let stats = &mut self.crawl_memory(visit.crawl).stats;
@@ -515,7 +546,8 @@ impl<'a> StepWriter<'a> {
             let order = u64::from(visit.depth);
             visit.place = QueuePlace { lane: Lane::Plain, order, seq: self.next_seq() };
             visit.attempt = 1;
-            self.enqueue(visit, None, None);
+            // That it failed before says that it has used its unit.
+            self.enqueue(visit, None, Some(reason));
         }
         Ok(())
     }

@@ -176,6 +176,7 @@ impl EmbeddedStore {
             &keyspaces.pages,
             &keyspaces.hosts,
             &keyspaces.runs,
+            &keyspaces.traps,
         ];
         for keyspace in of_crawl {
             self.remove_prefix(keyspace, no)?;

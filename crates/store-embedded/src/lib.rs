@@ -101,6 +101,8 @@ pub(crate) struct Keyspaces {
     origins: Keyspace,
     /// Crawl, walk and position to the run of ids that begins there.
     runs: Keyspace,
+    /// Crawl and shape to how far its pages say the same, and whether that has ended its budget.
+    traps: Keyspace,
 }
 
 impl EmbeddedStore {
@@ -186,6 +188,7 @@ impl Keyspaces {
             pages: open("pages", MEMTABLE_BYTES)?,
             origins: open("origins", SMALL_MEMTABLE_BYTES)?,
             runs: open("runs", SMALL_MEMTABLE_BYTES)?,
+            traps: open("traps", SMALL_MEMTABLE_BYTES)?,
         })
     }
 }

@@ -6,6 +6,7 @@ use std::collections::hash_map::Entry;
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
 use telusur_store::StoreError;
 
+use crate::held::{self, HeldCount};
 use crate::recent::RecentKeys;
 use crate::rows::{self, decode, decode_u64};
 use crate::runs::WalkRuns;
@@ -30,6 +31,8 @@ pub(crate) struct CrawlMemory {
     pub(crate) stats: CrawlStats,
     pub(crate) hosts: HashMap<Host, HostRow>,
     pub(crate) admitted_by_site: HashMap<Site, u64>,
+    /// Links that wait for a unit, by host; hosts that have none are left out.
+    pub(crate) held: HashMap<Host, HeldCount>,
     pub(crate) segment_end: SegmentEnd,
     /// What is known of the ids of its walks, read in at the first use of each.
     pub(crate) runs: HashMap<u32, WalkRuns>,
@@ -98,6 +101,7 @@ impl CrawlMemory {
         Ok(Self {
             limits: crawl.limits.clone(),
             stats: crate::crawls::read_stats(keyspaces, crawl.no)?,
+            held: held::load_counts(keyspaces, crawl.no, hosts.values())?,
             hosts,
             admitted_by_site,
             segment_end,

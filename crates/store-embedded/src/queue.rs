@@ -1,8 +1,11 @@
 //! Queues and URLs, read.
 
-use telusur_model::{CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer};
+use telusur_model::{
+    Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
+};
 use telusur_store::{
-    Committed, FrontierStore, KeptRun, NewlyQueued, QueueAsk, Step, StoreError, UrlRecord, UrlState,
+    Committed, FrontierStore, KeptRun, NewlyQueued, QueueAsk, Step, StoreError, TrapMark,
+    UrlRecord, UrlState,
 };
 
 use crate::commit::StepWriter;
@@ -51,6 +54,22 @@ impl FrontierStore for EmbeddedStore {
             queued.push(row.into_queued(ask.crawl, place));
         }
         Ok(queued)
+    }
+
+    fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError> {
+        let rows = self.keyspaces.traps.prefix(rows::crawl_key(crawl));
+        rows.map(|row| {
+            let (key, value) = row.into_inner().map_err(engine_error)?;
+            let shape = key.last_chunk().map(|shape| u64::from_be_bytes(*shape));
+            let shape = shape.ok_or_else(|| StoreError::Damaged("a key of traps is cut".into()))?;
+            let (run, rule) = decode(&value, "traps")?;
+            Ok(TrapMark { shape, run, rule })
+        })
+        .collect()
+    }
+
+    fn has_room_for_left_out(&self, crawl: &Crawl) -> Result<bool, StoreError> {
+        self.has_held_that_fits(crawl)
     }
 
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {

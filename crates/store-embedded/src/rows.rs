@@ -86,7 +86,38 @@ pub(crate) fn held_line_key(crawl: CrawlNo, host: &Host, shape: Option<u32>) -> 
     bytes
 }
 
-/// The same, then order and sequence: breadth first, as the queue is.
+/// Where all held links of a host begin: those of every budget.
+pub(crate) fn held_host_key(crawl: CrawlNo, host: &Host) -> Vec<u8> {
+    let mut bytes = host_key(crawl, host);
+    bytes.push(0);
+    bytes
+}
+
+/// Which budget a held link waits for, by its key. `host_key_bytes`: the length of [`held_host_key`].
+pub(crate) fn line_of_held_key(key: &[u8], host_key_bytes: usize) -> Option<Option<u32>> {
+    let (tag, rest) = key.get(host_key_bytes..)?.split_first()?;
+    let shape = u32::from_be_bytes(*rest.first_chunk()?);
+    Some((*tag != 0).then_some(shape))
+}
+
+/// How many links of a host are held. No host name begins with this byte, so that the counts of a
+/// crawl lie together, apart from its links.
+pub(crate) fn held_count_key(crawl: CrawlNo, host: &Host) -> Vec<u8> {
+    [held_counts_key(crawl).as_slice(), host.as_str().as_bytes()].concat()
+}
+
+/// Where the counts of a crawl begin.
+pub(crate) fn held_counts_key(crawl: CrawlNo) -> [u8; 5] {
+    let [a, b, c, d] = crawl_key(crawl);
+    [a, b, c, d, u8::MAX]
+}
+
+/// The host in a key of a count.
+pub(crate) fn host_of_count_key(key: &[u8]) -> Option<Host> {
+    std::str::from_utf8(key.get(5..)?).ok().map(Host::new)
+}
+
+/// The key of a held link: its line, then order and sequence. Breadth first, as the queue is.
 pub(crate) fn held_key(
     crawl: CrawlNo,
     host: &Host,
@@ -97,6 +128,11 @@ pub(crate) fn held_key(
     bytes.extend_from_slice(&place.order.to_be_bytes());
     bytes.extend_from_slice(&place.seq.to_be_bytes());
     bytes
+}
+
+/// Crawl and the hash of a shape.
+pub(crate) fn trap_key(crawl: CrawlNo, shape: u64) -> [u8; 12] {
+    page_key(crawl, shape)
 }
 
 /// Crawl, walk, the first position of a run.

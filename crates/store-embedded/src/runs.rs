@@ -121,9 +121,10 @@ impl StepWriter<'_> {
         if let Some(why) = state.why.filter(|_| state.state == IdState::Hole) {
             *stats.failures.entry(why).or_default() += 1;
         }
-        let mut stored_page = false;
+        let (mut stored_page, mut is_error) = (false, state.state == IdState::Hole);
         match how {
             How::Page(page) => {
+                is_error |= page.record.is_error();
                 stored_page = self.make_way(crawl, &visit.first_url().host(), page.record.key);
                 if stored_page {
                     self.store_page(*page, place);
@@ -136,7 +137,7 @@ impl StepWriter<'_> {
         }
         self.update_host(crawl, &host, |row| {
             row.pages += u64::from(stored_page);
-            row.errors += u64::from(state.state == IdState::Hole);
+            row.errors += u64::from(is_error);
             note_request(row, requested_at);
         });
         let id_state = Some(state.state);

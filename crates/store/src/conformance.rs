@@ -17,7 +17,7 @@ use telusur_model::{
 
 use crate::{
     CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored,
-    UrlState,
+    TrapMark, UrlState,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -44,6 +44,9 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("a failed visit waits in the lane Later", retries_later),
         ("budgets end endless hosts", ends_endless_hosts),
         ("units given back go to links that were left out", lets_in_what_was_left_out),
+        ("a URL that was asked for keeps its unit", keeps_units_of_what_was_asked),
+        ("a raised budget lets in what it left out", lets_in_when_budgets_are_raised),
+        ("what was found out about traps is kept, crawl by crawl", keeps_traps),
         ("the queued URLs of a host can be given up", gives_up_hosts),
         ("a link marked nofollow waits for one that is not", follows_unmarked_links),
         ("a sitemap is a URL of its own and brings its entries", reads_sitemaps),
@@ -296,6 +299,102 @@ fn lets_in_what_was_left_out(bench: &dyn Bench) {
         How::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
     assert!(store.commit(excluded).unwrap().queued.is_empty());
     assert_verified(&*store);
+}
+
+/// A busy server's 429 counts as no attempt, and is an answer all the same; so is a failure that the
+/// user has asked again.
+fn keeps_units_of_what_was_asked(bench: &dyn Bench) {
+    let store = bench.open();
+    let mut crawl = crawl(&["http://a.test/"]);
+    crawl.limits.urls_per_host_max = 3;
+    let record = store.create(NewCrawl { crawl, random: 1 }).unwrap();
+    let links: Vec<String> = (0..6).map(|n| format!("http://a.test/{n}")).collect();
+    let links: Vec<&str> = links.iter().map(String::as_str).collect();
+    let root = first(&*store, &record, "a.test");
+    store.commit(step(&*store, &record, root, 200, &links)).unwrap();
+    let exclude = |visit: Visit| {
+        let mut excluded = step(&*store, &record, visit, 200, &[]);
+        excluded.endings[0].requested_at = None;
+        excluded.endings[0].how =
+            How::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
+        store.commit(excluded).unwrap().queued.len()
+    };
+    let mut busy = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
+    busy.endings[0].how = How::Later {
+        due: Timestamp(5),
+        counted: false,
+        reason: Reason::HttpError,
+        status: Some(429),
+        detail: "status 429".to_owned(),
+    };
+    let waiting = store.commit(busy).unwrap().queued.remove(0).visit;
+    assert_eq!((waiting.attempt, exclude(waiting)), (1, 0));
+    let mut failed = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
+    failed.endings[0].how =
+        How::Failed { reason: Reason::TimeoutBody, detail: "after 30 s".to_owned() };
+    let again = vec![failed.endings[0].visit.clone()];
+    store.commit(failed).unwrap();
+    let again = store.commit(Step { again, ..Step::default() }).unwrap();
+    assert_eq!(exclude(again.queued[0].visit.clone()), 0);
+    assert_verified(&*store);
+}
+
+fn lets_in_when_budgets_are_raised(bench: &dyn Bench) {
+    let store = bench.open();
+    let mut crawl = crawl(&["http://a.test/", "http://b.a.test/"]);
+    crawl.limits.urls_per_host_max = 3;
+    let mut record = store.create(NewCrawl { crawl, random: 1 }).unwrap();
+    let no = record.crawl.no;
+    for host in ["a.test", "b.a.test"] {
+        let links: Vec<String> = (0..6).map(|n| format!("http://{host}/{n}")).collect();
+        let links: Vec<&str> = links.iter().map(String::as_str).collect();
+        let root = first(&*store, &record, host);
+        store.commit(step(&*store, &record, root, 200, &links)).unwrap();
+    }
+    let let_in = |store: &dyn Store| {
+        let committed = store.commit(Step { let_in: vec![no], ..Step::default() }).unwrap();
+        assert_eq!(committed.more_held, []);
+        committed.queued.into_iter().map(|it| it.visit.url.to_string()).collect::<Vec<_>>()
+    };
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
+    assert!(let_in(&*store).is_empty());
+    record.crawl.limits.urls_per_host_max = 5;
+    store.change(&record.crawl).unwrap();
+    drop(store);
+    let store = bench.open();
+    assert!(store.has_room_for_left_out(&record.crawl).unwrap());
+    let expect = ["http://a.test/2", "http://a.test/3", "http://b.a.test/2", "http://b.a.test/3"];
+    assert_eq!(let_in(&*store), expect);
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
+    record.crawl.limits.urls_per_host_max = 100;
+    record.crawl.limits.urls_per_site_max = 11;
+    store.change(&record.crawl).unwrap();
+    assert_eq!(let_in(&*store).len(), 1);
+    record.crawl.limits.urls_per_site_max = 100;
+    store.change(&record.crawl).unwrap();
+    assert_eq!(let_in(&*store).len(), 3);
+    assert!(!store.has_room_for_left_out(&record.crawl).unwrap());
+    let stats = store.crawl(no).unwrap().unwrap().stats;
+    assert_eq!((stats.queued, stats.skipped, stats.skips.len()), (12, 0, 0));
+    assert_verified(&*store);
+}
+
+fn keeps_traps(bench: &dyn Bench) {
+    let store = bench.open();
+    let [one, two] = ["http://a.test/", "http://b.test/"].map(|seed| create(&*store, &[seed]));
+    let [one, two] = [one.crawl.no, two.crawl.no];
+    let mark = |shape, run, rule: Option<&str>| TrapMark { shape, run, rule: rule.map(Into::into) };
+    let ended = mark(7, 60, Some("60 pages say the same"));
+    let traps = vec![(one, mark(7, 50, None)), (one, ended.clone()), (two, mark(7, 10, None))];
+    store.commit(Step { traps, ..Step::default() }).unwrap();
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.traps(one).unwrap(), [ended]);
+    assert_eq!(store.traps(two).unwrap(), [mark(7, 10, None)]);
+    let traps = vec![(two, mark(7, 0, None))];
+    store.commit(Step { traps, ..Step::default() }).unwrap();
+    store.remove(one).unwrap();
+    assert_eq!((store.traps(one).unwrap(), store.traps(two).unwrap()), (vec![], vec![]));
 }
 
 fn gives_up_hosts(bench: &dyn Bench) {

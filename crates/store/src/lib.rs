@@ -18,6 +18,7 @@ use telusur_model::{
 
 pub use crate::step::{
     Committed, Ending, Found, GiveUp, Gone, How, IdEnding, NewlyQueued, PageToStore, Step, Stored,
+    TrapMark,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify::{Check, VerifyCounts, VerifyReport};
@@ -73,6 +74,11 @@ pub trait FrontierStore: Send + Sync {
     /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
     /// at them.
     fn commit(&self, step: Step) -> Result<Committed, StoreError>;
+    /// Whether the budgets of a crawl, as they are given here, have room for a link that they left
+    /// out: [`Step::let_in`] would let it in.
+    fn has_room_for_left_out(&self, crawl: &Crawl) -> Result<bool, StoreError>;
+    /// What was found out about shapes of addresses that may be traps, in a crawl.
+    fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError>;
     /// Everything known about one URL as a page.
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
     /// Everything known about one URL as a sitemap.

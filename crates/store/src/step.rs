@@ -35,6 +35,23 @@ pub struct Step {
     pub again: Vec<Visit>,
     /// Hosts whose queued URLs are given up.
     pub give_up: Vec<GiveUp>,
+    /// Crawls whose budgets were raised: links that were left out are let in, a bounded number of
+    /// them. [`Committed::more_held`] says whether there are more.
+    pub let_in: Vec<CrawlNo>,
+    /// What was found out about shapes of addresses that may be traps.
+    pub traps: Vec<(CrawlNo, TrapMark)>,
+}
+
+/// How far pages of one shape of addresses say the same: what makes a trap end, and stay ended after
+/// the next start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrapMark {
+    /// The shape, by a hash.
+    pub shape: u64,
+    /// Look-alikes in a row; 0 if they are none any more, and nothing is kept.
+    pub run: u32,
+    /// The rule in words, if the shape's budget has ended.
+    pub rule: Option<String>,
 }
 
 /// The queued URLs of a host end without an answer.
@@ -66,6 +83,8 @@ impl Step {
             && self.runs.is_empty()
             && self.again.is_empty()
             && self.give_up.is_empty()
+            && self.let_in.is_empty()
+            && self.traps.is_empty()
     }
 }
 
@@ -196,6 +215,8 @@ pub struct Committed {
     pub stored: Vec<Stored>,
     /// The counters of the crawls that the step touched.
     pub stats: Vec<(CrawlNo, CrawlStats)>,
+    /// Crawls that may have more links to let in than the step looked at.
+    pub more_held: Vec<CrawlNo>,
 }
 
 /// A page that was stored.

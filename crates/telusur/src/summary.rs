@@ -235,7 +235,8 @@ pub(crate) fn left_out(rows: &[LeftOut], uncounted: u64) -> Vec<String> {
         .iter()
         .map(|row| {
             let urls = show_count(row.urls);
-            format!("{} {urls} ({})", row.reason, way_out(row.reason, &row.flag))
+            let more = if row.at_least { " or more" } else { "" };
+            format!("{} {urls}{more} ({})", row.reason, way_out(row.reason, &row.flag))
         })
         .collect();
     if !parts.is_empty() && uncounted > 0 {

@@ -7,7 +7,7 @@ use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
 use telusur_model::{
     CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, RobotsRules, Timestamp, Visit,
 };
-use telusur_store::{CrawlRecord, KeptRun};
+use telusur_store::{Committed, CrawlRecord, KeptRun};
 
 use super::{Command, CrawlTask, Goal, KnownHosts, Reply, Running};
 use crate::asked_before::AskedHost;
@@ -15,9 +15,10 @@ use crate::change::CrawlChange;
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
-use crate::id_visits::open_walks;
+use crate::id_visits::{open_walks, refused_ids};
 use crate::parse_costs::stuck_since;
 use crate::patience::Patience;
+use crate::pipeline::Load;
 use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
@@ -76,6 +77,7 @@ impl CrawlTask {
             return Err(RequestError::WrongState(what));
         }
         let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        context.learned.traps.go_on(self.store.traps(crawl)?);
         // Not before it is certain that it runs: who is refused stays as it is.
         self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;
         for (walk, runs) in context.walks.iter().zip(&runs) {
@@ -105,6 +107,7 @@ impl CrawlTask {
                 host: row.host,
             })
             .collect();
+        let refused: Vec<u64> = runs.iter().map(|runs| refused_ids(runs)).collect();
         self.frontier.start(CrawlStart {
             crawl,
             politeness: context.crawl.politeness.clone(),
@@ -114,6 +117,7 @@ impl CrawlTask {
             linear: open_walks(&context.crawl, runs, now),
             quiet_until,
         });
+        self.frontier.ids_refused_earlier(crawl, &refused);
         self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
         let running = Running {
             context: Arc::new(context),
@@ -125,6 +129,8 @@ impl CrawlTask {
             outstanding: 0,
             changed_delays: HashSet::new(),
             ending: None,
+            letting_in: false,
+            drained: None,
             ids_refused: 0,
             walks: WalksShown::default(),
             patience: Patience::default(),
@@ -193,6 +199,8 @@ impl CrawlTask {
             .crawls
             .get_mut(&crawl)
             .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
+        let before = &running.context.crawl.limits;
+        let (per_host, per_site) = (before.urls_per_host_max, before.urls_per_site_max);
         let changed = change.apply(running.context.crawl.clone());
         let context = CrawlContext::new(changed, self.store.key_seed())?;
         let context = context.with_experience_of(&running.context);
@@ -200,7 +208,45 @@ impl CrawlTask {
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
         self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
+        let limits = &context.crawl.limits;
+        let is_raised = limits.urls_per_host_max > per_host || limits.urls_per_site_max > per_site;
         running.context = Arc::new(context);
+        if is_raised {
+            running.letting_in = true;
+            self.write(CommitWork::LetIn { crawl }).map_err(|_| RequestError::Stopped)?;
+        }
+        Ok(())
+    }
+
+    /// The frontier has nothing left of a crawl.
+    pub(super) fn drained(&mut self, crawl: CrawlNo, why: FinishReason) {
+        match self.crawls.get_mut(&crawl) {
+            Some(running) if running.letting_in => running.drained = Some(why),
+            Some(_) | None => self.end(crawl, Goal::Finish(why), None),
+        }
+    }
+
+    /// Links that the budgets of a crawl had left out are queued, as many as one step takes.
+    pub(super) fn let_in(
+        &mut self,
+        crawl: CrawlNo,
+        committed: Committed,
+    ) -> Result<(), EngineError> {
+        let has_more = committed.more_held.contains(&crawl);
+        let is_any = !committed.queued.is_empty();
+        self.step_written(committed, &Load::default());
+        let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
+        if is_any {
+            // The frontier says so again when it has come to the end of these.
+            running.drained = None;
+        }
+        if has_more {
+            return self.write(CommitWork::LetIn { crawl });
+        }
+        running.letting_in = false;
+        if let Some(why) = running.drained.take() {
+            self.end(crawl, Goal::Finish(why), None);
+        }
         Ok(())
     }
 

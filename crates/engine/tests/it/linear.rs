@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::desk::{Answer, Ask, CoveredRun, Explanation};
-use telusur_engine::{ResumeNote, accept_run};
+use telusur_engine::{ResumeNote, accept_run, has_budget_room};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
     MissingRules, PauseReason, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds, Template,
@@ -506,6 +506,44 @@ async fn the_budget_of_a_host_holds_for_ids() {
     assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
     assert_eq!((record.stats.ids.content, bench.asked().len()), (12, 12));
     assert_eq!(coverage(&store).0.coverage.counts.unknown, Some(88));
+}
+
+/// Ids that an exclusion refuses cost nothing, in the next run either.
+#[tokio::test]
+async fn refused_ids_use_up_no_budget_after_a_restart() {
+    let bench = Bench::of_site(item);
+    let mut crawl = one_by_one(vec![range(1, 100)]);
+    crawl.limits.ids_per_host_max = Some(12);
+    crawl.scope.exclude = vec!["/([1-9]|1[0-9]|20)$".to_owned()];
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!((record.stats.ids.content, record.stats.ids.holes), (12, 20));
+    let mut crawl = record.crawl;
+    assert!(!has_budget_room(store.as_ref(), &crawl).unwrap());
+    crawl.limits.ids_per_host_max = Some(15);
+    assert!(has_budget_room(store.as_ref(), &crawl).unwrap());
+    store.change(&crawl).unwrap();
+    drop(store);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    engine.handle().run(crawl.no).await.unwrap();
+    finished(&engine, crawl.no).await;
+    engine.shutdown().await.unwrap();
+    let ids = store.crawl(crawl.no).unwrap().unwrap().stats.ids;
+    assert_eq!((ids.content, ids.holes), (15, 20));
+}
+
+/// One host is through, another has used up its budget: there is room only for more of the latter.
+#[tokio::test]
+async fn the_room_of_a_budget_is_judged_host_by_host() {
+    let bench = Bench::of_hosts(|_, path| item(path));
+    let short = WalkRules { max: Some(3), ..range(1, 3) };
+    let long = WalkRules { template: rules("http://b.test/{id}").template, ..range(1, 100) };
+    let mut crawl = one_by_one(vec![short, long]);
+    crawl.limits.ids_per_host_max = Some(12);
+    let (store, record) = bench.crawl(crawl).await;
+    assert_eq!(record.stats.ids.content, 15);
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
+    assert!(!has_budget_room(store.as_ref(), &record.crawl).unwrap());
 }
 
 /// An item as an API sends it.

@@ -9,7 +9,7 @@ use telusur_model::{
 };
 use telusur_store::{
     Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
-    NewlyQueued, Packed, PageStore, QueueAsk, Step, StoreError, UrlRecord, VerifyReport,
+    NewlyQueued, Packed, PageStore, QueueAsk, Step, StoreError, TrapMark, UrlRecord, VerifyReport,
 };
 use telusur_store_embedded::EmbeddedStore;
 
@@ -80,6 +80,14 @@ impl CrawlStore for ShortDisk {
 }
 
 impl FrontierStore for ShortDisk {
+    fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError> {
+        self.store.traps(crawl)
+    }
+
+    fn has_room_for_left_out(&self, crawl: &Crawl) -> Result<bool, StoreError> {
+        self.store.has_room_for_left_out(crawl)
+    }
+
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
         self.store.hosts(crawl)
     }

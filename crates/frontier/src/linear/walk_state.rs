@@ -93,7 +93,7 @@ impl WalkState {
     }
 
     /// Whether nothing is left to ask, or under way.
-    pub(crate) fn is_finished(&self) -> bool {
+    pub fn is_finished(&self) -> bool {
         self.legs.iter().all(|(_, leg)| leg.is_finished())
     }
 

@@ -270,6 +270,19 @@ fn ids_that_may_not_be_asked_give_their_unit_back() {
     assert_eq!(play(&mut frontier, 9), ["http://a.org/4", "http://a.org/5"]);
 }
 
+/// Those of an earlier run, too: the walk knows them as holes.
+#[test]
+fn ids_refused_earlier_use_up_no_budget() {
+    let mut frontier = frontier(vec![range("http://a.org/{id}", 1, 9)], manners());
+    for _ in 0..3 {
+        let hole = visit(&mut frontier, Moment(0)).unwrap();
+        end(&mut frontier, &hole, IdState::Hole, Moment(0));
+    }
+    frontier.ids_refused_earlier(CRAWL, &[3]);
+    frontier.limit_ids(CRAWL, Some(2));
+    assert_eq!(play(&mut frontier, 9), ["http://a.org/4", "http://a.org/5"]);
+}
+
 #[test]
 fn a_changed_budget_counts_ids_under_way() {
     let polite = Politeness { per_host: 8, ..manners() };

@@ -67,6 +67,8 @@ pub struct LimitsView {
     pub max_errors: u64,
     /// URLs taken in for one host.
     pub max_per_host: u64,
+    /// URLs taken in for one registrable domain.
+    pub max_per_site: u64,
     /// Seconds that it waits for nothing but Retry-After; 0 is no limit.
     pub patience_s: u64,
     /// Bytes read of one body.
@@ -164,9 +166,13 @@ pub struct StatsView {
 pub struct LeftOutView {
     /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
     pub reason: String,
-    /// URLs that were left out; at least 1 if it is not known how many ids there are.
+    /// URLs that were left out.
     pub urls: u64,
-    /// The flag of the command line that lets them in.
+    /// There may be more of them: ids of a walk whose end nobody knows.
+    pub at_least: bool,
+    /// The flag of the command line that lets them in: of `telusur resume` for `host_budget` and
+    /// `site_budget`, which are `max_per_host` and `max_per_site` here; of a new crawl for
+    /// `trap_suspected`.
     pub flag: String,
 }
 

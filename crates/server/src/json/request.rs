@@ -50,6 +50,8 @@ pub struct LimitsBody {
     pub max_errors: Option<u64>,
     /// URLs taken in for one host.
     pub max_per_host: Option<u64>,
+    /// URLs taken in for one registrable domain.
+    pub max_per_site: Option<u64>,
     /// Seconds that it waits for nothing but Retry-After; 0 is no limit.
     pub patience_s: Option<u64>,
     /// Bytes read of one body. Fixed once the crawl is accepted.

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 
-use telusur_engine::CrawlChange;
 use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::{CrawlChange, has_budget_room};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, Scope};
-use telusur_store::{CrawlRecord, NewCrawl};
+use telusur_store::{CrawlRecord, NewCrawl, Store};
 
 use super::Service;
 use super::catalog::REQUEST_LABEL;
@@ -206,7 +206,7 @@ impl Service {
                         service.carry_out(no, |crawl| Ask::Resume { crawl })?;
                     }
                     Order::Resume => {
-                        check_can_resume(&record)?;
+                        check_can_resume(service.inner().store.as_ref(), &record)?;
                         let at = service.inner().clock.wall();
                         service.inner().store.set_fault(no, None)?;
                         service.inner().store.set_state(no, CrawlState::Running, at)?;
@@ -343,7 +343,7 @@ fn is_done(order: Order, state: CrawlState, is_live: bool, was_waiting: bool) ->
 }
 
 /// A crawl that would end at once is refused with the way out.
-fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
+fn check_can_resume(store: &dyn Store, record: &CrawlRecord) -> Result<(), Problem> {
     let (no, limits, stats) = (record.crawl.no, &record.crawl.limits, &record.stats);
     let refuse = |what: String| Err(Problem::new(Code::WrongState, what));
     let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
@@ -359,19 +359,26 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Problem> {
     if reached(limits.bytes_max, stats.wire_bytes) {
         return refuse(format!("{no} has reached its limit of bytes; give it a higher one first"));
     }
-    if record.crawl.ids_left_out(record.state, stats) > 0 {
-        let what = "has asked each host for as many ids as max_per_host lets it; raise that first";
-        let is_spent = record.crawl.is_id_budget_spent(stats);
-        return if is_spent { refuse(format!("{no} {what}")) } else { Ok(()) };
-    }
     let is_complete = matches!(
         record.state,
         CrawlState::Finished {
             why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
         }
     );
-    if is_complete && stats.queued == 0 && !stats.left_out().is_empty() {
-        return refuse(format!("{no} is complete except for links that a budget left out"));
+    let left_out = record.crawl.left_out(record.state, stats);
+    if is_complete && stats.queued == 0 && !left_out.is_empty() {
+        if has_budget_room(store, &record.crawl)? {
+            return Ok(());
+        }
+        let way_out = match left_out.iter().find_map(|row| row.reason.budget_limit()) {
+            Some(limit) => format!("raise {limit} first"),
+            None => "start a new crawl that includes them".to_owned(),
+        };
+        let what = match record.crawl.has_ids_left_out(record.state, stats) {
+            true => "has asked its hosts for as many ids as it may",
+            false => "is complete except for links that a budget left out",
+        };
+        return refuse(format!("{no} {what}; {way_out}"));
     }
     if is_complete && stats.queued == 0 {
         return refuse(format!("{no} is complete: nothing is left to fetch"));

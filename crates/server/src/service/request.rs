@@ -325,6 +325,9 @@ pub(super) fn set_limits(limits: &mut Limits, body: &LimitsBody) -> Result<(), P
     if let Some(urls) = body.max_per_host {
         limits.urls_per_host_max = from_one("/limits/max_per_host", urls, COUNT_MAX)?;
     }
+    if let Some(urls) = body.max_per_site {
+        limits.urls_per_site_max = from_one("/limits/max_per_site", urls, COUNT_MAX)?;
+    }
     if let Some(seconds) = body.patience_s {
         limits.patience_ms = up_to("/limits/patience_s", seconds, PATIENCE_S_MAX)? * 1000;
     }

@@ -214,6 +214,7 @@ fn limits_view(limits: &Limits) -> LimitsView {
         max_bytes: limits.bytes_max.unwrap_or(0),
         max_errors: limits.errors_max.unwrap_or(0),
         max_per_host: limits.urls_per_host_max,
+        max_per_site: limits.urls_per_site_max,
         patience_s: limits.patience_ms / 1000,
         max_body: limits.body_bytes_max,
     }
@@ -292,7 +293,8 @@ fn stats_view(record: &CrawlRecord, progress: Option<&Progress>, hosts: &[HostRo
 }
 
 fn left_out_view(row: LeftOut) -> LeftOutView {
-    LeftOutView { reason: row.reason.word().to_owned(), urls: row.urls, flag: row.flag }
+    let LeftOut { reason, urls, at_least, flag } = row;
+    LeftOutView { reason: reason.word().to_owned(), urls, at_least, flag }
 }
 
 struct Sites {

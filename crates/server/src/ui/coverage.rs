@@ -44,6 +44,8 @@ struct Strip {
     range: String,
     /// A state, its word, and how many ids are in it.
     counts: Vec<(&'static str, &'static str, String)>,
+    /// How many of the missing ones said that they exist; nothing if none did.
+    missing_by_look: Option<String>,
     pieces: Vec<Piece>,
     start_x: Option<String>,
     /// Where a zoom leads, and what it is called.
@@ -200,6 +202,8 @@ fn strip_of(view: CoverageView, part: Part, here: &str, is_cut: bool, reader: &R
             ("waiting", words.run_waiting, lang.count(counts.pending_retry)),
             ("unknown", words.run_unknown, unknown),
         ],
+        missing_by_look: (counts.missing_by_look > 0)
+            .then(|| fill(words.missing_by_look, &[("n", &lang.count(counts.missing_by_look))])),
         pieces: view.runs.iter().filter_map(|run| part.piece(run)).collect(),
         start_x: start.map(|start| part.drawn(u128::from(start - part.first))),
         zooms,

@@ -189,9 +189,11 @@ fn notices(stats: &StatsView, reader: &Reader) -> Vec<String> {
     let (words, lang) = (reader.words(), reader.lang);
     let wait = |seconds| fill(words.retry_after, &[("time", &lang.seconds(seconds))]);
     let left_out = stats.left_out.iter().map(|row| {
-        let values =
-            [("n", &*lang.count(row.urls)), ("reason", &*row.reason), ("flag", &*row.flag)];
-        fill(words.left_out, &values)
+        let count = lang.count(row.urls);
+        let count = if row.at_least { format!("≥ {count}") } else { count };
+        let is_raised = row.reason != Reason::TrapSuspected.word();
+        let words = if is_raised { words.left_out } else { words.left_out_trap };
+        fill(words, &[("n", &*count), ("reason", &*row.reason), ("flag", &*row.flag)])
     });
     stats.retry_after_s.map(wait).into_iter().chain(left_out).collect()
 }

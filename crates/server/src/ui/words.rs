@@ -208,7 +208,8 @@ words! {
     queue_next: "Next in the queue", "Antrean berikutnya";
     queue_empty: "Nothing waits.", "Tidak ada yang menunggu.";
     failures: "Why there was no answer", "Mengapa tidak ada jawaban";
-    left_out: "{n} URLs were left out ({reason}). To fetch them, start again with {flag}.", "{n} URL tidak diambil ({reason}). Untuk mengambilnya, mulai lagi dengan {flag}.";
+    left_out: "{n} URLs were left out ({reason}). To fetch them, raise the limit and resume: telusur resume ID {flag} N.", "{n} URL tidak diambil ({reason}). Untuk mengambilnya, naikkan batasnya lalu lanjutkan: telusur resume ID {flag} N.";
+    left_out_trap: "{n} URLs were left out ({reason}). To fetch them, start a new crawl with {flag} PATTERN.", "{n} URL tidak diambil ({reason}). Untuk mengambilnya, mulai crawl baru dengan {flag} POLA.";
     retry_after: "Every host that is left asks us to wait (Retry-After): nothing can be fetched for {time}.", "Semua host yang tersisa meminta menunggu (Retry-After): tidak ada yang dapat diambil selama {time}.";
     network_down: "Nothing answers on any host: the network of this machine may be down.", "Tidak ada host yang menjawab: jaringan mesin ini mungkin putus.";
     do_pause: "Pause", "Jeda";
@@ -240,6 +241,7 @@ words! {
     coverage_strip: "Numbers {first} to {last}", "Nomor {first} sampai {last}";
     run_content: "content", "isi";
     run_missing: "does not exist", "tidak ada";
+    missing_by_look: "{n} of them said that they exist, and looked like the page for ids that do not", "{n} di antaranya mengaku ada, tetapi tampak seperti halaman untuk nomor yang tidak ada";
     run_hole: "hole", "celah";
     run_waiting: "to be retried", "akan dicoba ulang";
     run_unknown: "unknown", "belum diketahui";

@@ -349,6 +349,30 @@ async fn a_budget_that_was_reached_is_named() {
 }
 
 #[tokio::test]
+async fn a_crawl_goes_on_when_its_budget_is_raised() {
+    let bench = Bench::start(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"], "limits": { "max_per_host": 5 } });
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.finished(1).await;
+    let resume = "/api/v1/crawls/crawl_1/resume";
+    let refused = bench.client.post(resume, &json!({})).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    assert!(refused.json().to_string().contains("raise max_per_host first"), "{refused:?}");
+    let change = json!({ "limits": { "max_per_host": 7, "max_per_site": 6 } });
+    let changed = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(changed.json()["limits"]["max_per_site"], 6);
+    let resumed = bench.client.post(resume, &json!({})).await;
+    assert_eq!(resumed.status, 200, "{resumed:?}");
+    let is_over =
+        |it: &Progress| matches!(it.state, CrawlState::Finished { .. }) && it.stats.pages == 6;
+    bench.until(CrawlNo(1), is_over).await;
+    let refused = bench.client.post(resume, &json!({})).await;
+    assert_eq!(refused.status, 409, "{refused:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn a_linear_crawl_goes_on_when_its_budget_is_raised() {
     let bench = Bench::start(|_| page(&[])).await;
     let linear = json!({ "template": "http://site.test/item/{id}", "from": 1, "to": 9 });
@@ -357,7 +381,7 @@ async fn a_linear_crawl_goes_on_when_its_budget_is_raised() {
     bench.finished(1).await;
     let crawl = bench.client.json("/api/v1/crawls/crawl_1").await;
     assert_eq!(crawl["finish_reason"], "budget");
-    let expect = json!([{ "reason": "host_budget", "urls": 5, "flag": "--max-per-host" }]);
+    let expect = json!([{ "reason": "host_budget", "urls": 5, "at_least": false, "flag": "--max-per-host" }]);
     assert_eq!(crawl["stats"]["left_out"], expect);
     let resume = "/api/v1/crawls/crawl_1/resume";
     let refused = bench.client.post(resume, &json!({})).await;

@@ -203,6 +203,25 @@ async fn a_running_crawl_is_watched_changed_and_ended() {
     bench.stop().await;
 }
 
+/// Ids that only pretend to exist are named beside those that say that they do not.
+#[tokio::test]
+async fn the_coverage_names_ids_that_are_missing_by_their_look() {
+    let say =
+        |_: &str| FakeAnswer::html("<title>Item</title><p>There is no such item here, sorry.");
+    let bench = Bench::start_with(say, |settings| settings.has_ui = true).await;
+    let linear = json!({ "template": "http://site.test/item/{id}", "from": 1, "to": 200 });
+    bench.client.post("/api/v1/crawls", &json!({ "linear": linear })).await;
+    bench.finished(1).await;
+    let known = bench.client.json("/api/v1/crawls/crawl_1/coverage").await;
+    let by_look = known["items"][0]["counts"]["missing_by_look"].as_u64().unwrap();
+    assert!(by_look > 0, "{known}");
+    let english = bench.client.get("/crawls/crawl_1/coverage?lang=en").await.text();
+    assert!(english.contains(&format!("{by_look} of them said that they exist")), "{english}");
+    let indonesian = bench.client.get("/crawls/crawl_1/coverage?lang=id").await.text();
+    assert!(indonesian.contains(&format!("{by_look} di antaranya mengaku ada")), "{indonesian}");
+    bench.stop().await;
+}
+
 #[tokio::test]
 async fn the_strip_shows_what_the_api_knows() {
     let bench = crawled().await;

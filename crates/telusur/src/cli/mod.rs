@@ -299,6 +299,9 @@ pub struct ResumeArgs {
     /// A new limit of URLs of one host; of a linear crawl, of ids
     #[arg(long, value_name = "N")]
     pub max_per_host: Option<String>,
+    /// A new limit of URLs of one registrable domain
+    #[arg(long, value_name = "N")]
+    pub max_per_site: Option<String>,
     /// Most requests under way in the whole crawl
     #[arg(short, long, value_name = "N|auto")]
     pub workers: Option<String>,

@@ -113,7 +113,9 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
             row("changed", format!("{lastmod}, as a sitemap says"))?;
         }
         if page.soft_404 {
-            row("note", "looks like the host's page for what does not exist".to_owned())?;
+            let note = "looks like the host's page for what does not exist, or like many pages that \
+                        lead to each other: not in the index";
+            row("note", note.to_owned())?;
         }
         if let Some(why) = &page.parse_failed {
             row("note", format!("{}: {why}", Reason::ParseFailed.word()))?;

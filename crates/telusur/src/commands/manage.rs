@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 use telusur_engine::desk::{Answer, Ask, Desk};
-use telusur_engine::{CrawlChange, SystemClock};
-use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason};
-use telusur_store::{CrawlRecord, NewCrawl, StoreError};
+use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
+use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
+use telusur_store::{CrawlRecord, NewCrawl, Store, StoreError};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
@@ -101,7 +101,7 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     let (open, record) = open_crawl(dir, &arguments.crawl)?;
     let mut crawl = record.crawl.clone();
     change(&mut crawl, arguments, &settings);
-    check_can_resume(&CrawlRecord { crawl: crawl.clone(), ..record })?;
+    check_can_resume(open.store.as_ref(), &CrawlRecord { crawl: crawl.clone(), ..record })?;
     let refuse = |error: StoreError| backend::store_message(&error);
     open.store.change(&crawl).map_err(refuse)?;
     open.store.set_fault(crawl.no, None).map_err(refuse)?;
@@ -148,6 +148,7 @@ fn change(crawl: &mut Crawl, arguments: &ResumeArgs, settings: &Settings) {
                 crawl.limits.ids_per_host_max =
                     is_linear.then_some(request.limits.urls_per_host_max);
             }
+            Key::MaxPerSite => crawl.limits.urls_per_site_max = request.limits.urls_per_site_max,
             Key::Workers => {
                 crawl.politeness.workers = request.politeness.workers;
                 crawl.politeness.silent_max = request.politeness.silent_max;
@@ -180,7 +181,7 @@ pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outc
         return say_retried(session, record.crawl.no, retried, output);
     }
     let (open, record) = open_crawl(dir, id)?;
-    check_can_resume(&record)?;
+    check_can_resume(open.store.as_ref(), &record)?;
     session.talk.note(&format!("{} asks again for {}", record.crawl.no, failures(retried)));
     let job = RunJob { crawl: record.crawl.no, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
@@ -244,7 +245,7 @@ fn open_existing(dir: &Path) -> Result<OpenStore, Message> {
 }
 
 /// A crawl that would end at once is refused with the way out.
-fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
+fn check_can_resume(store: &dyn Store, record: &CrawlRecord) -> Result<(), Message> {
     let no = record.crawl.no;
     let limits = &record.crawl.limits;
     let refuse = |what: String, hint: String| Err(Message::new(Code::WrongState, what).hint(hint));
@@ -278,30 +279,19 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
             format!("Give it a higher one: telusur resume {no} --max-bytes SIZE"),
         );
     }
-    if record.crawl.ids_left_out(record.state, &record.stats) > 0 {
-        let max = limits.ids_per_host_max.unwrap_or(limits.urls_per_host_max);
-        let ids = show_count(max);
-        return match record.crawl.is_id_budget_spent(&record.stats) {
-            false => Ok(()),
-            true => refuse(
-                format!("{no} has asked each host for {ids} ids, as many as it may"),
-                format!("Let it ask for more: telusur resume {no} --max-per-host {}", max * 2),
-            ),
-        };
-    }
     let is_done = matches!(
         record.state,
         CrawlState::Finished {
             why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
         }
     );
-    let left_out = record.stats.left_out();
-    if let Some(most) = left_out.first().filter(|_| is_done && record.stats.queued == 0) {
-        let (urls, flag) = (show_count(most.urls), &most.flag);
-        return refuse(
-            format!("{no} is complete except for {urls} links that a budget left out"),
-            format!("Start a new crawl that lets them in: telusur crawl URL --new {flag} ..."),
-        );
+    let left_out = record.crawl.left_out(record.state, &record.stats);
+    if is_done && record.stats.queued == 0 && !left_out.is_empty() {
+        return match has_budget_room(store, &record.crawl) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(budget_spent(record, &left_out)),
+            Err(error) => Err(backend::store_message(&error)),
+        };
     }
     if is_done && record.stats.queued == 0 {
         let may_have_failed = record.crawl.seeds.linear().is_some() || record.stats.failed > 0;
@@ -314,6 +304,40 @@ fn check_can_resume(record: &CrawlRecord) -> Result<(), Message> {
     Ok(())
 }
 
+/// No budget of a crawl has room for what it left out. `left_out`: the largest first.
+fn budget_spent(record: &CrawlRecord, left_out: &[LeftOut]) -> Message {
+    let (no, limits) = (record.crawl.no, &record.crawl.limits);
+    let has_ids = record.crawl.has_ids_left_out(record.state, &record.stats);
+    // A limit that can be raised is a way out; a trap needs the user's word, and a new crawl.
+    let raised = left_out.iter().find_map(|row| match row.reason {
+        Reason::HostBudget if has_ids => {
+            Some((row, limits.ids_per_host_max.unwrap_or(limits.urls_per_host_max)))
+        }
+        Reason::HostBudget => Some((row, limits.urls_per_host_max)),
+        Reason::SiteBudget => Some((row, limits.urls_per_site_max)),
+        _ => None,
+    });
+    let what = match (raised, left_out.first()) {
+        (Some((_, max)), _) if has_ids => {
+            format!("{no} has asked its hosts for up to {} ids, as many as it may", show_count(max))
+        }
+        (Some((row, _)), _) | (None, Some(row)) => {
+            let urls = show_count(row.urls);
+            format!("{no} is complete except for {urls} links that a budget left out")
+        }
+        (None, None) => format!("{no} is complete"),
+    };
+    let hint = match raised {
+        Some((row, max)) => {
+            let max = max.saturating_mul(2);
+            format!("Let it ask for more: telusur resume {no} {} {max}", row.flag)
+        }
+        None => "Start a new crawl that follows them: telusur crawl URL --new --include PATTERN"
+            .to_owned(),
+    };
+    Message::new(Code::WrongState, what).hint(hint)
+}
+
 impl ResumeArgs {
     fn given(&self) -> Vec<Given> {
         let texts = [
@@ -321,6 +345,7 @@ impl ResumeArgs {
             (Key::MaxDuration, &self.max_duration),
             (Key::MaxBytes, &self.max_bytes),
             (Key::MaxPerHost, &self.max_per_host),
+            (Key::MaxPerSite, &self.max_per_site),
             (Key::Workers, &self.workers),
             (Key::Delay, &self.delay),
             (Key::MinFreeDisk, &self.min_free_disk),

@@ -399,6 +399,22 @@ fn few_file_descriptors_make_a_crawl_slow_and_cost_nothing() {
     place.assert_verified();
 }
 
+/// The way out that is named leads on: a raised budget lets in what it left out.
+#[test]
+fn a_crawl_that_left_links_out_goes_on_with_a_higher_budget() {
+    let (web, place) = (Web::new(small_web(90)), Place::new());
+    let seen = place.crawl(&web, &["--max-per-host", "10"]);
+    assert!(seen.stdout.contains("(raise --max-per-host)"), "{seen:?}");
+    assert_eq!(place.shown("last")["stats"]["ok"], 30);
+    let refused = place.run(&["resume", "crawl_1"]);
+    assert!(refused.error(2).contains("telusur resume crawl_1 --max-per-host 20"), "{refused:?}");
+    let resumed = place.run(&["resume", "crawl_1", "--max-per-host", "100"]);
+    assert_eq!(resumed.code, 0, "{resumed:?}");
+    let shown = place.shown("last");
+    assert_eq!((&shown["stats"]["ok"], &shown["left_out"]), (&90.into(), &serde_json::json!([])));
+    place.assert_verified();
+}
+
 /// It once went on with the default, whatever the crawl was started with.
 #[test]
 fn a_resumed_crawl_keeps_its_least_free_space() {
