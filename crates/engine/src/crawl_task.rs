@@ -586,7 +586,7 @@ fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Opti
     let is_link = visit.purpose == Purpose::Page && visit.depth > 0;
     if is_link
         && let Some((reason @ Reason::TrapSuspected, rule)) =
-            context.scope.learned_refusal(&visit.url)
+            context.scope.learned_refusal(&visit.url, || context.scope.is_included(&visit.url))
     {
         return Some(How::Skipped { reason, rule });
     }

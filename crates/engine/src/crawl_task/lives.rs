@@ -193,9 +193,7 @@ impl CrawlTask {
             .crawls
             .get_mut(&crawl)
             .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
-        let changed = change.apply(running.context.crawl.clone());
-        let context = CrawlContext::new(changed, self.store.key_seed())?;
-        let context = context.with_experience_of(&running.context);
+        let context = running.context.changed(change)?;
         self.store.change(&context.crawl)?;
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);

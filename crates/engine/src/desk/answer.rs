@@ -343,8 +343,9 @@ impl Desk {
     }
 
     fn change(&self, change: CrawlChange, crawl: Crawl) -> Result<(), RequestError> {
-        let crawl = change.apply(crawl);
-        Scope::of(&crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        let (crawl, _) = change
+            .applied(crawl, None)
+            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
         Ok(self.store.change(&crawl)?)
     }
 
@@ -409,8 +410,8 @@ impl Desk {
         for seed in crawl.seeds.urls() {
             let Some(known) = self.store.url(crawl.no, seed)? else { continue };
             let UrlState::Redirected { to, .. } = known.state else { continue };
-            let leads_out =
-                PageUrl::parse(&to).is_ok_and(|url| scope.judge(&url, 0, 0) != Verdict::Admit);
+            let leads_out = PageUrl::parse(&to)
+                .is_ok_and(|url| scope.judge(&url, 0, 0).verdict != Verdict::Admit);
             if leads_out {
                 moved.push((seed.to_string(), to));
             }
