@@ -128,7 +128,7 @@ impl Engine {
                     .with_parser(Arc::clone(&parser))
                     .with_shelf(shelf.unwrap_or_default());
                 let indexer = Indexer::from(Box::new(source), index);
-                Some(IndexStage::start(indexer, Arc::clone(&clock))?)
+                Some(IndexStage::start(indexer, Arc::clone(&store), Arc::clone(&clock))?)
             }
             None => None,
         };
@@ -289,6 +289,11 @@ impl EngineHandle {
     /// Whether everything that is stored can be found, and if not, why.
     pub fn indexing(&self) -> IndexReport {
         self.index_health.report()
+    }
+
+    /// A write of the index failed that its stage knows nothing of: it is opened again.
+    pub(crate) fn index_failed(&self, why: String) {
+        self.index_health.failed_elsewhere(why);
     }
 
     /// Who reads pages in this process.
