@@ -19,6 +19,7 @@ use telusur_model::{
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(crate) use self::lives::DRAIN_MS_MAX;
 use self::lives::EndingCrawl;
 pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
@@ -103,7 +104,7 @@ impl Event {
                 | Written::State { crawl, .. },
             ) => Some(*crawl),
             Self::Written(Written::Step { .. } | Written::Space { .. })
-            | Self::Command(Command::Shutdown)
+            | Self::Command(Command::Shutdown { .. })
             | Self::Requested { .. }
             | Self::Addressed { .. }
             | Self::Parsed { .. }
@@ -158,8 +159,10 @@ pub(crate) enum Command {
         visits: Vec<Visit>,
         reply: Reply,
     },
-    /// Ends everything in order. Crawls that were running go on at the next start.
-    Shutdown,
+    /// Ends everything in order, within this time. Crawls that were running go on at the next start.
+    Shutdown {
+        drain_ms: u64,
+    },
 }
 
 /// What becomes of a crawl once its visits under way have ended.

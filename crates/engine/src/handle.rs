@@ -18,7 +18,7 @@ use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
 use crate::crawl_task::{
-    Command, CrawlTask, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
+    Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHosts, PIPELINE_VISITS_MAX, Reply, Waits,
 };
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
@@ -204,8 +204,14 @@ impl Engine {
 
     /// Ends all crawls in order and closes the store. Crawls that were running go on at the next
     /// start.
-    pub async fn shutdown(mut self) -> Result<(), EngineError> {
-        let _ = self.events.send(Event::Command(Command::Shutdown)).await;
+    pub async fn shutdown(self) -> Result<(), EngineError> {
+        self.shutdown_within(DRAIN_MS_MAX).await
+    }
+
+    /// The same, when visits under way have no more than these milliseconds left. Those that have not ended by
+    /// then stay queued.
+    pub async fn shutdown_within(mut self, drain_ms: u64) -> Result<(), EngineError> {
+        let _ = self.events.send(Event::Command(Command::Shutdown { drain_ms })).await;
         let ended = (&mut self.task).await;
         if !matches!(ended, Ok(Ok(()))) {
             let cause = self.cause(ended);

@@ -21,7 +21,7 @@ use crate::patience::Patience;
 use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
-const DRAIN_MS_MAX: u64 = 8_000;
+pub(crate) const DRAIN_MS_MAX: u64 = 8_000;
 
 /// A crawl whose visits under way still end.
 pub(super) struct EndingCrawl {
@@ -48,12 +48,20 @@ impl CrawlTask {
             Command::Again { crawl, visits, reply } => {
                 let _ = reply.send(self.again(crawl, visits));
             }
-            Command::Shutdown => {
-                self.is_shutting_down = true;
-                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
-                for crawl in running {
-                    self.end(crawl, Goal::Keep, None);
-                }
+            Command::Shutdown { drain_ms } => self.shut_down(drain_ms),
+        }
+    }
+
+    /// Ends all crawls. Those that were ending before have no more time than the others.
+    fn shut_down(&mut self, drain_ms: u64) {
+        self.is_shutting_down = true;
+        let deadline = self.clock.now().plus_ms(drain_ms);
+        let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
+        for crawl in running {
+            self.end(crawl, Goal::Keep, None);
+            let ending = self.crawls.get_mut(&crawl).and_then(|it| it.ending.as_mut());
+            if let Some(ending) = ending {
+                ending.deadline = ending.deadline.min(deadline);
             }
         }
     }
