@@ -287,7 +287,8 @@ impl Writer {
 
     /// What an errand taught about its origin, together with what was known before.
     fn learned(&self, visit: &Visit, end: &ErrandEnd) -> Result<Option<OriginRow>, StoreError> {
-        let before = self.store.origin(&visit.first_url().origin())?;
+        let origin = visit.first_url().origin();
+        let before = self.faults.watch_read(visit.crawl, || self.store.origin(&origin))?;
         Ok(match end {
             // Rules that still hold are not forgotten because their origin is down.
             ErrandEnd::Robots(RobotsEnd::Unreachable { .. })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use telusur_fetch::{FetchProfile, robots, sitemap};
 use telusur_model::{Crawl, LinkRules, PageUrl, Purpose, Scope, UrlKeyer};
 
+use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::id_visits::WalkContext;
 use crate::learned::Learned;
@@ -64,26 +65,27 @@ impl CrawlContext {
         })
     }
 
-    /// The same, with what was learned on the way: cookies, rules of robots.txt, and how missing pages
-    /// look.
-    pub(crate) fn with_experience_of(self, earlier: &Self) -> Self {
-        let mut walks = self.walks;
-        for (walk, before) in walks.iter_mut().zip(&earlier.walks) {
-            walk.looks = Arc::clone(&before.looks);
-        }
-        let learned = Arc::clone(&earlier.learned);
-        let scope = Scope::clone(&self.scope).with_learned(Arc::clone(&learned) as _);
-        Self {
-            scope: Arc::new(scope),
-            learned,
-            profile: Arc::clone(&earlier.profile),
-            probe_profile: Arc::clone(&earlier.probe_profile),
-            robots_profile: Arc::clone(&earlier.robots_profile),
-            sitemap_profile: Arc::clone(&earlier.sitemap_profile),
-            soft_404: Arc::clone(&earlier.soft_404),
-            walks,
-            ..self
-        }
+    /// The same for the crawl as it was changed, with what was learned on the way: cookies, rules of
+    /// robots.txt, and how missing pages look. Nothing is compiled but a scope with new patterns.
+    pub(crate) fn changed(&self, change: CrawlChange) -> Result<Self, RequestError> {
+        let known = Some(self.scope.compiled());
+        let (crawl, scope) = change
+            .applied(self.crawl.clone(), known)
+            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        Ok(Self {
+            crawl,
+            scope: Arc::new(scope.with_learned(Arc::clone(&self.learned) as Arc<dyn LinkRules>)),
+            keyer: self.keyer,
+            profile: Arc::clone(&self.profile),
+            probe_profile: Arc::clone(&self.probe_profile),
+            robots_profile: Arc::clone(&self.robots_profile),
+            sitemap_profile: Arc::clone(&self.sitemap_profile),
+            product_token: self.product_token.clone(),
+            soft_404: Arc::clone(&self.soft_404),
+            learned: Arc::clone(&self.learned),
+            topic: self.topic.clone(),
+            walks: self.walks.clone(),
+        })
     }
 
     /// How a visit with this purpose asks.

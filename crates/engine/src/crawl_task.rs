@@ -19,6 +19,7 @@ use telusur_model::{
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub(crate) use self::lives::DRAIN_MS_MAX;
 use self::lives::EndingCrawl;
 pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
@@ -100,7 +101,7 @@ impl Event {
                 | Written::State { crawl, .. },
             ) => Some(*crawl),
             Self::Written(Written::Step { .. } | Written::Space { .. })
-            | Self::Command(Command::Shutdown)
+            | Self::Command(Command::Shutdown { .. })
             | Self::Requested { .. }
             | Self::Addressed { .. }
             | Self::Parsed { .. }
@@ -155,8 +156,10 @@ pub(crate) enum Command {
         visits: Vec<Visit>,
         reply: Reply,
     },
-    /// Ends everything in order. Crawls that were running go on at the next start.
-    Shutdown,
+    /// Ends everything in order, within this time. Crawls that were running go on at the next start.
+    Shutdown {
+        drain_ms: u64,
+    },
 }
 
 /// What becomes of a crawl once its visits under way have ended.
@@ -607,7 +610,7 @@ fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Opti
     let is_link = visit.purpose == Purpose::Page && visit.depth > 0;
     if is_link
         && let Some((reason @ Reason::TrapSuspected, rule)) =
-            context.scope.learned_refusal(&visit.url)
+            context.scope.learned_refusal(&visit.url, || context.scope.is_included(&visit.url))
     {
         return Some(How::Skipped { reason, rule });
     }

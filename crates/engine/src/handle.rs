@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
-use crate::crawl_task::{Command, CrawlTask, Event, Goal, KnownHosts, Reply, Waits};
+use crate::crawl_task::{Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHosts, Reply, Waits};
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
@@ -127,7 +127,7 @@ impl Engine {
                     .with_parser(Arc::clone(&parser))
                     .with_shelf(shelf.unwrap_or_default());
                 let indexer = Indexer::from(Box::new(source), index);
-                Some(IndexStage::start(indexer, Arc::clone(&clock))?)
+                Some(IndexStage::start(indexer, Arc::clone(&store), Arc::clone(&clock))?)
             }
             None => None,
         };
@@ -202,8 +202,14 @@ impl Engine {
 
     /// Ends all crawls in order and closes the store. Crawls that were running go on at the next
     /// start.
-    pub async fn shutdown(mut self) -> Result<(), EngineError> {
-        let _ = self.events.send(Event::Command(Command::Shutdown)).await;
+    pub async fn shutdown(self) -> Result<(), EngineError> {
+        self.shutdown_within(DRAIN_MS_MAX).await
+    }
+
+    /// The same, when visits under way have no more than these milliseconds left. Those that have not ended by
+    /// then stay queued.
+    pub async fn shutdown_within(mut self, drain_ms: u64) -> Result<(), EngineError> {
+        let _ = self.events.send(Event::Command(Command::Shutdown { drain_ms })).await;
         let ended = (&mut self.task).await;
         if !matches!(ended, Ok(Ok(()))) {
             let cause = self.cause(ended);
@@ -287,6 +293,11 @@ impl EngineHandle {
     /// Whether everything that is stored can be found, and if not, why.
     pub fn indexing(&self) -> IndexReport {
         self.index_health.report()
+    }
+
+    /// A write of the index failed that its stage knows nothing of: it is opened again.
+    pub(crate) fn index_failed(&self, why: String) {
+        self.index_health.failed_elsewhere(why);
     }
 
     /// Who reads pages in this process.

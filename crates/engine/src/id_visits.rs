@@ -17,6 +17,7 @@ use crate::id_looks::IdLooks;
 use crate::visit_ending::redirect_fault;
 
 /// A walk of a running crawl, with its rules compiled.
+#[derive(Clone)]
 pub(crate) struct WalkContext {
     pub(crate) walk: Walk,
     pub(crate) missing: MissingPages,

@@ -48,6 +48,8 @@ struct State {
     lag: AtomicU64,
     /// Held for moments only.
     trouble: Mutex<Option<IndexTrouble>>,
+    /// A write of somebody else that failed, which the index stage has not heard of. Held for moments only.
+    failed_write: Mutex<Option<String>>,
 }
 
 impl IndexHealth {
@@ -63,6 +65,20 @@ impl IndexHealth {
         let failures = failures.saturating_add(1);
         *trouble = Some(IndexTrouble { why, since, failures });
         failures
+    }
+
+    /// A write failed that was not the index stage's own, as that of one who deletes a crawl.
+    pub(crate) fn failed_elsewhere(&self, why: String) {
+        *self.failed_write() = Some(why);
+    }
+
+    /// The failed write of somebody else, once.
+    pub(crate) fn take_failed_write(&self) -> Option<String> {
+        self.failed_write().take()
+    }
+
+    fn failed_write(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.failed_write.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything that was taken in can be found.

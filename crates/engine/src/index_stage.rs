@@ -57,6 +57,9 @@ pub enum IndexingError {
     /// The index failed.
     #[error(transparent)]
     Index(#[from] IndexError),
+    /// A write of somebody else failed: the writer refuses everything from then on.
+    #[error("{0}")]
+    Elsewhere(String),
     /// A fault of ours. The index is derived, so that it is tried again from the last commit.
     #[error("the index stage panicked")]
     Panicked,
@@ -115,6 +118,9 @@ impl Indexer {
 
     /// Takes in the next pages, without a commit, and gives their number.
     fn take_in_batch(&self) -> Result<u64, IndexingError> {
+        if let Some(why) = self.health.take_failed_write() {
+            return Err(IndexingError::Elsewhere(why));
+        }
         let batch = self.source.next(self.index.taken_upto(), BATCH_PAGES_MAX)?;
         let pages = batch.pages() as u64;
         if pages > 0 {
@@ -162,11 +168,15 @@ pub(crate) struct IndexStage {
 
 impl IndexStage {
     /// Starts the thread that follows the store.
-    pub(crate) fn start(indexer: Indexer, clock: Arc<dyn Clock>) -> std::io::Result<Self> {
+    pub(crate) fn start(
+        indexer: Indexer,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+    ) -> std::io::Result<Self> {
         let (caller, calls) = calls();
         let (health, loans) = (indexer.health.clone(), Arc::<Loans>::default());
         let lent = Arc::clone(&loans);
-        let following = Following { indexer, calls, clock };
+        let following = Following { indexer, store, calls, clock };
         let thread = std::thread::Builder::new().name("index".into()).spawn(move || {
             let ended = following.run();
             lent.end();
@@ -284,6 +294,7 @@ impl Calls {
 /// What the thread of the stage has.
 struct Following {
     indexer: Indexer,
+    store: Arc<dyn Store>,
     calls: Calls,
     clock: Arc<dyn Clock>,
 }
@@ -321,11 +332,27 @@ impl Following {
 
     fn follow_and_lend(&self) -> Result<(), IndexingError> {
         let Self { indexer, calls, .. } = self;
+        // It has just been opened.
+        indexer.health.take_failed_write();
+        self.take_out_removed()?;
         let lag = indexer.health.lag();
         while let Some(call) = follow(indexer, calls, lag)? {
             match call {
                 Call::Lend(loan) => loan.carry_out(&indexer.index, indexer.source.as_ref(), lag)?,
                 Call::Leave => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes out crawls that were deleted while the index could not be written. Numbers of crawls are not
+    /// given twice.
+    fn take_out_removed(&self) -> Result<(), IndexingError> {
+        let index = &self.indexer.index;
+        for crawl in index.crawls()? {
+            if self.store.crawl(crawl)?.is_none() {
+                tracing::info!(%crawl, "crawl was deleted: it is taken out of the search index");
+                index.remove_crawl(crawl)?;
             }
         }
         Ok(())
@@ -337,9 +364,10 @@ impl Following {
                 tracing::warn!(error = %damage, "the search index is built anew");
                 self.indexer.index.begin_anew()
             }
-            IndexingError::Index(_) | IndexingError::Store(_) | IndexingError::Panicked => {
-                self.indexer.index.reopen()
-            }
+            IndexingError::Index(_)
+            | IndexingError::Store(_)
+            | IndexingError::Elsewhere(_)
+            | IndexingError::Panicked => self.indexer.index.reopen(),
         }
     }
 

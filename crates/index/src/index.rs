@@ -4,7 +4,7 @@
 //! crash leaves documents and checkpoint of the same moment. It knows no store and never repairs
 //! itself: [`IndexError::needs_rebuild`] says when to call [`SearchIndex::create_anew`].
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -316,6 +316,30 @@ impl SearchIndex {
             }
         }
         Ok(())
+    }
+
+    /// The crawls that have documents.
+    pub fn crawls(&self) -> Result<BTreeSet<CrawlNo>, IndexError> {
+        let mut found = BTreeSet::new();
+        for segment in self.view().searcher.segment_readers() {
+            let crawls = segment.inverted_index(self.fields.crawl)?;
+            let mut terms = crawls.terms().stream()?;
+            while terms.advance() {
+                let no = terms.key().try_into().ok().map(u64::from_be_bytes);
+                let no = no.and_then(|no| u32::try_from(no).ok());
+                let no = no.ok_or_else(|| IndexError::Damaged("a crawl is no number".into()))?;
+                let option = IndexRecordOption::Basic;
+                let mut docs = crawls.read_postings_from_terminfo(terms.value(), option)?;
+                // Documents that were taken out stay in their segment until it is merged.
+                while docs.doc() != TERMINATED && segment.is_deleted(docs.doc()) {
+                    docs.advance();
+                }
+                if docs.doc() != TERMINATED {
+                    found.insert(CrawlNo(no));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// Reads all files and compares them with their checksums.

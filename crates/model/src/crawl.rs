@@ -383,7 +383,7 @@ impl PauseReason {
 /// What is known of a crawl that ended the engine, until it has run without doing so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineFault {
-    /// How often in a row.
+    /// How often in a row; 0: not yet, or it cannot even be started.
     pub times: u32,
     /// By what, the last time.
     pub why: String,
@@ -396,6 +396,7 @@ impl EngineFault {
     /// In a sentence: `stopped the engine twice: …`.
     pub fn text(&self) -> String {
         let often = match self.times {
+            0 => return format!("cannot run: {}", self.why),
             1 => "once".to_owned(),
             2 => "twice".to_owned(),
             times => format!("{times} times"),

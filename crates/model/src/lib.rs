@@ -50,9 +50,9 @@ pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::left_out::LeftOut;
 pub use crate::linear::{
     Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,
-    IdState, LegCoverage, LegPlan, LegState, MissingError, MissingPages, MissingRules, Rates,
-    Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault, Walk, WalkCoverage,
-    WalkError, WalkRules, overlay,
+    IdState, LegCoverage, LegPlan, LegState, MISSING_TEXT_BYTES_MAX, MissingError, MissingPages,
+    MissingRules, Rates, Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault,
+    Walk, WalkCoverage, WalkError, WalkRules, overlay,
 };
 pub use crate::link_rules::LinkRules;
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
@@ -61,7 +61,8 @@ pub use crate::progress::{HostRow, ParkedHost, Progress, RequestHistory, SiteSha
 pub use crate::reason::Reason;
 pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, IdCounts, PageRecord};
 pub use crate::scope::{
-    QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite, Verdict, matches_topic,
+    CompiledPatterns, LinkVerdict, QueryParams, Scope, ScopeError, ScopeKind, ScopeRules, SeedSite,
+    Verdict, matches_topic,
 };
 pub use crate::time::{Clock, Moment, Timestamp, days_from_civil};
 pub use crate::url::{PageUrl, URL_BYTES_MAX, UrlError, join};

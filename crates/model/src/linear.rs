@@ -13,7 +13,7 @@ pub use coverage::{
     Coverage, CoverageCounts, IdRun, LegCoverage, LegState, Strip, StripCell, WalkCoverage,
 };
 pub use id_ranges::{ID_RANGES_MAX, IdListError, IdRanges};
-pub use missing::{MissingError, MissingPages, MissingRules};
+pub use missing::{MISSING_TEXT_BYTES_MAX, MissingError, MissingPages, MissingRules};
 pub use run::{Answer, IdState, Run, overlay};
 pub use template::{Template, TemplateError, TemplateFault};
 pub(crate) use walk::stored as stored_walks;

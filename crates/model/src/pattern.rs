@@ -1,14 +1,16 @@
 //! [`PatternSet`]: the regular expressions of a user, compiled as one set within one budget. The budget is
 //! for all of them together: ninety small patterns must not cost ninety times what one may.
 
-use std::ops::Range;
+use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
 use regex_syntax::ast::{self, Ast, ClassSetItem, Flag, Flags};
 use regex_syntax::hir::translate::Translator;
-use regex_syntax::hir::{Hir, HirKind, Repetition};
 
 use crate::ScopeError;
+use positions::positions;
+
+mod positions;
 
 /// Source text of one pattern.
 pub(crate) const SOURCE_BYTES_MAX: usize = 64 << 10;
@@ -26,18 +28,26 @@ const FOLDED_WIDE_COST: usize = 200;
 /// A range of more characters than this is a large class, one of ten times as many a wide one.
 const RANGE_CHARS_MAX: u32 = 1000;
 
-/// Places in a text that patterns can be at, all at once, when they are written out: `[a-z]{9}` has nine. Each
-/// of them may cost some 50 ns for every byte that is matched, where no cache of a DFA holds them all.
-const POSITIONS_MAX: usize = 1000;
 /// Positions times bytes that one request may match: about 0.2 s.
 const MATCH_WORK_MAX: usize = 4 << 20;
 /// Bytes of plain text in patterns that cost as much as a position: few of them are matched at once.
 const LITERAL_BYTES_PER_POSITION: usize = 16;
 
+/// What a set of patterns may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PatternLimits {
+    /// Compiled size of all patterns together.
+    pub(crate) bytes_max: usize,
+    /// Places that the patterns can be at in a text, all at once, when repetitions are written out: `[a-z]{9}`
+    /// has nine. Each may cost some 3 ns for every byte that is matched, where no cache of a DFA holds them
+    /// all.
+    pub(crate) positions_max: usize,
+}
+
 /// Regular expressions, compiled together.
 #[derive(Clone, Debug)]
 pub(crate) struct PatternSet {
-    set: RegexSet,
+    set: Arc<RegexSet>,
     /// What a byte costs that is matched, in positions.
     byte_cost: usize,
 }
@@ -78,27 +88,39 @@ impl PatternError {
 }
 
 impl PatternSet {
-    /// Compiles patterns to at most `bytes_max` bytes, all together. Nothing is done for those after the first
+    /// Compiles patterns within limits for all of them together. Nothing is done for those after the first
     /// that is too much.
-    pub(crate) fn new(patterns: &[&str], bytes_max: usize) -> Result<Self, PatternError> {
+    pub(crate) fn new(patterns: &[&str], limits: PatternLimits) -> Result<Self, PatternError> {
         let mut budget = Budget::default();
         for (at, pattern) in patterns.iter().enumerate() {
-            budget.spend(pattern).map_err(|fault| match fault {
+            budget.spend(pattern, limits.positions_max).map_err(|fault| match fault {
                 Fault::Pattern(why) => PatternError::One { at, why },
                 Fault::Sum(why) => PatternError::Sum { why },
             })?;
         }
-        let set = RegexSetBuilder::new(patterns).size_limit(bytes_max).build();
+        let set = RegexSetBuilder::new(patterns).size_limit(limits.bytes_max).build();
         let set = set.map_err(|error| PatternError::Sum { why: one_line(&error) })?;
-        Ok(Self { set, byte_cost: budget.byte_cost() })
+        Ok(Self { set: Arc::new(set), byte_cost: budget.byte_cost() })
     }
 
-    /// The first pattern among these that matches, by its place in the list.
-    pub(crate) fn first_match(&self, among: Range<usize>, text: &str) -> Option<usize> {
-        if among.is_empty() {
-            return None;
+    /// The first pattern that matches on each side of `middle`, by their places in the list. One look at the
+    /// text finds both.
+    pub(crate) fn first_matches(
+        &self,
+        middle: usize,
+        text: &str,
+    ) -> (Option<usize>, Option<usize>) {
+        if self.set.is_empty() {
+            return (None, None);
         }
-        self.set.matches(text).iter().find(|at| among.contains(at))
+        let found = self.set.matches(text);
+        let first = found.iter().next().filter(|at| *at < middle);
+        (first, found.iter().find(|at| *at >= middle))
+    }
+
+    /// Whether both are the same set, compiled once.
+    pub(crate) fn is_shared(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.set, &other.set)
     }
 
     /// Whether any pattern matches.
@@ -132,7 +154,7 @@ enum Fault {
 
 impl Budget {
     /// Reads a pattern and charges for it. What is large is refused before it is made.
-    fn spend(&mut self, pattern: &str) -> Result<(), Fault> {
+    fn spend(&mut self, pattern: &str, positions_max: usize) -> Result<(), Fault> {
         if pattern.len() > SOURCE_BYTES_MAX {
             return Err(Fault::Pattern(format!("longer than {SOURCE_BYTES_MAX} bytes")));
         }
@@ -152,11 +174,11 @@ impl Budget {
         }
         let meant = Translator::new().translate(pattern, &ast);
         let meant = meant.map_err(|error| Fault::Pattern(error.kind().to_string()))?;
-        self.positions = self.positions.saturating_add(positions(&meant, false));
-        if self.positions > POSITIONS_MAX {
+        self.positions = self.positions.saturating_add(positions(&meant));
+        if self.positions > positions_max {
             let why = format!(
-                "more than {POSITIONS_MAX} characters are left open when repetitions such as \\w{{9}} are \
-                 written out; every address would take long to match"
+                "more than {positions_max} characters are left open when repetitions such as \\w{{9}} are \
+                 written out; every text would take long to match"
             );
             return Err(Fault::Sum(why));
         }
@@ -165,28 +187,6 @@ impl Budget {
 
     fn byte_cost(&self) -> usize {
         1 + self.positions + self.source_bytes / LITERAL_BYTES_PER_POSITION
-    }
-}
-
-/// Places of a pattern that can match at the same time, whatever the text is. Plain text cannot, unless it is
-/// repeated.
-fn positions(hir: &Hir, is_repeated: bool) -> usize {
-    let sum = |parts: &[Hir]| {
-        let parts = parts.iter().map(|part| positions(part, is_repeated));
-        parts.fold(0, usize::saturating_add)
-    };
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) => 0,
-        HirKind::Literal(text) => usize::from(is_repeated) * text.0.len(),
-        HirKind::Class(_) => 1,
-        HirKind::Repetition(Repetition { min, max, sub, .. }) => {
-            let times = max.unwrap_or(*min).max(1);
-            let each = positions(sub, is_repeated || times > 1);
-            each.saturating_mul(usize::try_from(times).unwrap_or(usize::MAX)).saturating_add(1)
-        }
-        HirKind::Capture(capture) => positions(&capture.sub, is_repeated),
-        HirKind::Concat(parts) => sum(parts),
-        HirKind::Alternation(parts) => sum(parts).saturating_add(1),
     }
 }
 
@@ -274,12 +274,18 @@ fn shorten(pattern: &str) -> String {
 mod tests {
     use super::*;
 
-    const BYTES_MAX: usize = 4 << 20;
+    const LIMITS: PatternLimits = PatternLimits { bytes_max: 4 << 20, positions_max: 600 };
+
+    /// Plain text that does not repeat itself.
+    fn words(bytes: usize) -> String {
+        let words = (0..).flat_map(|word: u32| format!("/{word:x}").into_bytes());
+        words.take(bytes).map(char::from).collect()
+    }
 
     #[track_caller]
     fn check_sum(pattern: &str, count: usize, is_usable: bool) {
         let patterns = vec![pattern; count];
-        let made = PatternSet::new(&patterns, BYTES_MAX);
+        let made = PatternSet::new(&patterns, LIMITS);
         assert_eq!(made.is_ok(), is_usable, "{count} times {pattern:.40}: {:?}", made.err());
     }
 
@@ -288,8 +294,8 @@ mod tests {
         check_sum(r"\w{50}", 1, true);
         check_sum(r"\w{200}", 90, false);
         check_sum(r"/archive/\d{4}/", 100, true);
-        check_sum(&"a".repeat(8000), 1, true);
-        check_sum(&"a".repeat(8000), 9, false);
+        check_sum(&words(8000), 1, true);
+        check_sum(&words(8000), 9, false);
         check_sum("(a{1000}){1000}", 1, false);
     }
 
@@ -312,22 +318,23 @@ mod tests {
 
     #[test]
     fn what_every_byte_would_cost_is_bounded() {
-        check_sum("[!-~]{99}a", 10, true);
-        check_sum("[!-~]{99}a", 11, false);
-        check_sum("(?:[ab]*a[ab]{99}c|x)", 20, false);
+        check_sum("[!-~]{99}a", 5, true);
+        check_sum("[!-~]{99}a", 6, false);
+        check_sum("(?:[ab]*a[ab]{99}c|x)", 10, false);
         check_sum("(?:ab?){999}", 1, false);
-        check_sum(&"[ab]".repeat(POSITIONS_MAX + 1), 1, false);
+        check_sum(&"[ab]".repeat(LIMITS.positions_max + 1), 1, false);
         check_sum("(?:(?:a{999}){999}){999}", 1, false);
-        let cost =
-            |pattern: &str| PatternSet::new(&[pattern], BYTES_MAX).unwrap().match_bytes_max();
+        check_sum(&format!("{}[bc]", "a".repeat(8000)), 1, false);
+        check_sum(&format!("(?i){}", "a".repeat(700)), 1, false);
+        let cost = |pattern: &str| PatternSet::new(&[pattern], LIMITS).unwrap().match_bytes_max();
         assert!(cost(r"\.(pdf|zip)$") > 500_000, "all starts of a crawl can be tried");
-        assert!(cost("[!-~]{900}a") < 5000);
+        assert!(cost("[!-~]{500}a") < 9000);
     }
 
     #[test]
     fn usual_lists_are_within_the_budget() {
         let words: Vec<String> = (0..5000).map(|word| format!("word{}", word * 7919)).collect();
-        PatternSet::new(&[&words.join("|")], BYTES_MAX).unwrap();
+        PatternSet::new(&[&words.join("|")], LIMITS).unwrap();
         let usual = (0..200).map(|number| match number % 5 {
             0 => format!(r"\.(pdf|zip|jpe?g|png|gif{number})$"),
             1 => format!(r"/archive{number}/\d{{4}}/"),
@@ -337,7 +344,7 @@ mod tests {
         });
         let usual: Vec<String> = usual.collect();
         let usual: Vec<&str> = usual.iter().map(String::as_str).collect();
-        PatternSet::new(&usual, BYTES_MAX).unwrap();
+        PatternSet::new(&usual, LIMITS).unwrap();
     }
 
     #[test]
@@ -345,7 +352,7 @@ mod tests {
         let costly = format!("(?i){}", r"\w".repeat(CLASSES_MAX / FOLDED_CLASS_COST));
         let mut patterns = vec![costly.as_str(); 2];
         patterns.push("(");
-        let error = PatternSet::new(&patterns, BYTES_MAX).unwrap_err();
+        let error = PatternSet::new(&patterns, LIMITS).unwrap_err();
         assert!(
             matches!(error, PatternError::Sum { .. }),
             "the mistake was not reached: {error:?}"
@@ -355,18 +362,20 @@ mod tests {
     #[test]
     fn mistakes_name_their_pattern() {
         for bad in ["(", r"\p{Nothing}", "[z-a]"] {
-            let error = PatternSet::new(&["ok", bad], BYTES_MAX).unwrap_err();
+            let error = PatternSet::new(&["ok", bad], LIMITS).unwrap_err();
             assert!(matches!(error, PatternError::One { at: 1, .. }), "{bad}: {error:?}");
             assert!(!error.of_scope(&["ok", bad]).why.contains('\n'));
         }
     }
 
     #[test]
-    fn the_first_match_among_some() {
-        let set = PatternSet::new(&["a", "b", "ab"], BYTES_MAX).unwrap();
-        assert_eq!(set.first_match(0..1, "xab"), Some(0));
-        assert_eq!(set.first_match(1..3, "xab"), Some(1));
-        assert_eq!(set.first_match(2..3, "xb"), None);
-        assert_eq!(set.first_match(1..1, "xb"), None);
+    fn one_look_finds_the_first_match_on_both_sides() {
+        let set = PatternSet::new(&["a", "b", "ab"], LIMITS).unwrap();
+        assert_eq!(set.first_matches(1, "xab"), (Some(0), Some(1)));
+        assert_eq!(set.first_matches(2, "xb"), (Some(1), None));
+        assert_eq!(set.first_matches(1, "xb"), (None, Some(1)));
+        assert_eq!(set.first_matches(0, "xa"), (None, Some(0)));
+        assert_eq!(set.first_matches(1, "x"), (None, None));
+        assert_eq!(PatternSet::new(&[], LIMITS).unwrap().first_matches(0, "x"), (None, None));
     }
 }

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::PatternSet;
+use crate::pattern::{PatternLimits, PatternSet};
 use crate::{Crawl, Limits, LinkRules, PageUrl, Reason};
 
-/// Compiled size of all patterns of a scope together: enough for an alternation of 5,000 words. With those of a
-/// linear crawl's missing pages ([`crate::MissingPages`]) it is 5 MiB for a crawl.
-const PATTERNS_BYTES_MAX: usize = 4 << 20;
+/// What all patterns of a scope may cost together. Their size is enough for an alternation of 5,000 words; with
+/// those of a linear crawl's missing pages ([`crate::MissingPages`]) it is 5 MiB for a crawl. Every new link is
+/// matched: an address of usual length takes less than 0.4 ms, the longest one 8 ms.
+const PATTERN_LIMITS: PatternLimits = PatternLimits { bytes_max: 4 << 20, positions_max: 600 };
 /// Path segments of a URL. A site that nests deeper is generating its paths.
 const PATH_SEGMENTS_MAX: usize = 64;
 /// Times that one path segment may occur in a URL: `/a/b/a/b/a/b` is a link that feeds on itself.
@@ -91,6 +92,39 @@ pub enum Verdict {
     },
 }
 
+/// A link and what the rules say about it, found out in one look at the patterns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkVerdict {
+    /// Whether it may be followed.
+    pub verdict: Verdict,
+    /// Whether the user named it by an include pattern: then no trap is suspected in it. Of a link that is out
+    /// of scope nobody knows.
+    pub is_included: bool,
+}
+
+/// The compiled patterns of a scope, to be used again by another one with the same patterns: to compile them
+/// may take a tenth of a second.
+#[derive(Clone, Debug)]
+pub struct CompiledPatterns(PatternSet);
+
+impl PartialEq for CompiledPatterns {
+    /// Equal patterns match the same.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.texts() == other.0.texts()
+    }
+}
+
+impl CompiledPatterns {
+    /// Whether both were compiled as one.
+    pub fn is_shared(&self, other: &Self) -> bool {
+        self.0.is_shared(&other.0)
+    }
+
+    fn of(&self, texts: &[&str]) -> Option<PatternSet> {
+        (self.0.texts() == texts).then(|| self.0.clone())
+    }
+}
+
 /// The seeds' part of a scope: where "home" is.
 #[derive(Clone, Debug, Default)]
 pub struct SeedSite {
@@ -153,20 +187,40 @@ impl Scope {
         Self::new(&crawl.scope, &crawl.home(), &crawl.limits)
     }
 
+    /// The same, with patterns that were compiled before, if they are those of the crawl.
+    pub fn with_compiled(crawl: &Crawl, compiled: &CompiledPatterns) -> Result<Self, ScopeError> {
+        let patterns = texts_of(&crawl.scope);
+        let patterns = compiled.of(&patterns).map_or_else(|| compile(&patterns), Ok)?;
+        Ok(Self::from_parts(&crawl.scope, &crawl.home(), &crawl.limits, patterns))
+    }
+
     /// Compiles the rules of a crawl.
     pub fn new(rules: &ScopeRules, seeds: &[PageUrl], limits: &Limits) -> Result<Self, ScopeError> {
-        let patterns: Vec<&str> =
-            rules.include.iter().chain(&rules.exclude).map(String::as_str).collect();
-        Ok(Self {
+        let patterns = compile(&texts_of(rules))?;
+        Ok(Self::from_parts(rules, seeds, limits, patterns))
+    }
+
+    fn from_parts(
+        rules: &ScopeRules,
+        seeds: &[PageUrl],
+        limits: &Limits,
+        patterns: PatternSet,
+    ) -> Self {
+        Self {
             kind: rules.kind,
             home: SeedSite::new(seeds, &rules.allow_hosts),
-            patterns: compile(&patterns)?,
+            patterns,
             include_count: rules.include.len(),
             extra_hops: rules.extra_hops,
             depth_max: limits.depth_max.unwrap_or(HOPS_MAX),
             query_params: rules.query_params.clone(),
             learned: None,
-        })
+        }
+    }
+
+    /// Its patterns, for a scope with the same ones.
+    pub fn compiled(&self) -> CompiledPatterns {
+        CompiledPatterns(self.patterns.clone())
     }
 
     /// The same scope, with what the crawl learns while it runs.
@@ -175,10 +229,15 @@ impl Scope {
     }
 
     /// Why a link that the rules admit is not followed after all, by what was learned on the way.
-    pub fn learned_refusal(&self, link: &PageUrl) -> Option<(Reason, String)> {
+    /// `is_included`: as in [`LinkVerdict`].
+    pub fn learned_refusal(
+        &self,
+        link: &PageUrl,
+        is_included: impl FnOnce() -> bool,
+    ) -> Option<(Reason, String)> {
         let (reason, rule) = self.learned.as_ref()?.refusal(link)?;
         // An explicit include is the user's word that there is no trap.
-        let is_overruled = reason == Reason::TrapSuspected && self.is_included(link);
+        let is_overruled = reason == Reason::TrapSuspected && is_included();
         (!is_overruled).then_some((reason, rule))
     }
 
@@ -192,31 +251,36 @@ impl Scope {
 
     /// Whether a link found at `depth` (seeds have depth 0) is followed. `hops_outside` counts the
     /// links already followed beyond the scope on the way here.
-    pub fn judge(&self, link: &PageUrl, depth: u16, hops_outside: u8) -> Verdict {
+    pub fn judge(&self, link: &PageUrl, depth: u16, hops_outside: u8) -> LinkVerdict {
         let reject = |reason, rule: String| Verdict::Reject { reason, rule };
         if !self.home.has(self.kind, link) && hops_outside >= self.extra_hops {
-            return reject(Reason::OutOfScope, format!("scope {}", self.kind.word()));
+            let verdict = reject(Reason::OutOfScope, format!("scope {}", self.kind.word()));
+            return LinkVerdict { verdict, is_included: false };
         }
-        if let Some(pattern) = self.exclusion(link) {
-            return reject(Reason::Excluded, format!("exclude {pattern}"));
-        }
-        let included = self.is_included(link);
-        if self.include_count > 0 && !included {
-            return reject(Reason::NotIncluded, "matches no include pattern".to_owned());
-        }
-        if depth > self.depth_max {
-            return reject(Reason::DepthLimit, format!("depth {}", self.depth_max));
-        }
-        // An explicit include is the user's word that these paths are no trap.
-        if !included && let Some(rule) = trap_rule(link) {
-            return reject(Reason::TrapSuspected, rule);
-        }
-        Verdict::Admit
+        let (included, excluded) = self.patterns.first_matches(self.include_count, link.as_str());
+        let is_included = included.is_some();
+        let verdict = if let Some(at) = excluded {
+            reject(Reason::Excluded, format!("exclude {}", self.patterns.texts()[at]))
+        } else if self.include_count > 0 && !is_included {
+            reject(Reason::NotIncluded, "matches no include pattern".to_owned())
+        } else if depth > self.depth_max {
+            reject(Reason::DepthLimit, format!("depth {}", self.depth_max))
+        } else if !is_included && let Some(rule) = trap_rule(link) {
+            // An explicit include is the user's word that these paths are no trap.
+            reject(Reason::TrapSuspected, rule)
+        } else {
+            Verdict::Admit
+        };
+        LinkVerdict { verdict, is_included }
     }
 
     /// Whether the user named the URL by an include pattern: then no trap is suspected in it.
     pub fn is_included(&self, link: &PageUrl) -> bool {
-        self.patterns.first_match(0..self.include_count, link.as_str()).is_some()
+        let (included, _) = match self.include_count {
+            0 => return false,
+            count => self.patterns.first_matches(count, link.as_str()),
+        };
+        included.is_some()
     }
 
     /// Whether a host's sitemaps are of use: it is at home here, and more than single pages are
@@ -233,9 +297,8 @@ impl Scope {
 
     /// The exclusion that a URL matches, if any.
     pub fn exclusion(&self, link: &PageUrl) -> Option<&str> {
-        let texts = self.patterns.texts();
-        let found = self.patterns.first_match(self.include_count..texts.len(), link.as_str());
-        found.map(|at| texts[at].as_str())
+        let (_, found) = self.patterns.first_matches(self.include_count, link.as_str());
+        found.map(|at| self.patterns.texts()[at].as_str())
     }
 
     /// Bytes of URLs that may be asked about on behalf of one request: the more the patterns leave open, the
@@ -303,8 +366,13 @@ pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
     topic.iter().any(|word| url.contains(word.as_str()) || anchor.contains(word.as_str()))
 }
 
+/// The patterns in the order in which they are compiled: inclusions before exclusions.
+fn texts_of(rules: &ScopeRules) -> Vec<&str> {
+    rules.include.iter().chain(&rules.exclude).map(String::as_str).collect()
+}
+
 fn compile(patterns: &[&str]) -> Result<PatternSet, ScopeError> {
-    PatternSet::new(patterns, PATTERNS_BYTES_MAX).map_err(|error| error.of_scope(patterns))
+    PatternSet::new(patterns, PATTERN_LIMITS).map_err(|error| error.of_scope(patterns))
 }
 
 fn trap_rule(url: &PageUrl) -> Option<String> {
@@ -346,7 +414,7 @@ mod tests {
 
     #[track_caller]
     fn check(scope: &Scope, link: &str, expect: Option<Reason>) {
-        let verdict = scope.judge(&PageUrl::parse(link).unwrap(), 1, 0);
+        let verdict = scope.judge(&PageUrl::parse(link).unwrap(), 1, 0).verdict;
         let reason = match verdict {
             Verdict::Admit => None,
             Verdict::Reject { reason, .. } => Some(reason),
@@ -400,8 +468,8 @@ mod tests {
     fn extra_hops_lead_outside_and_no_further() {
         let scope = scope(ScopeRules { extra_hops: 1, ..Default::default() }, "http://a.org/");
         let link = PageUrl::parse("http://b.org/").unwrap();
-        assert_eq!(scope.judge(&link, 1, 0), Verdict::Admit);
-        assert!(matches!(scope.judge(&link, 2, 1), Verdict::Reject { .. }));
+        assert_eq!(scope.judge(&link, 1, 0).verdict, Verdict::Admit);
+        assert!(matches!(scope.judge(&link, 2, 1).verdict, Verdict::Reject { .. }));
     }
 
     #[test]
@@ -410,11 +478,23 @@ mod tests {
         let seed = PageUrl::parse("http://a.org/").unwrap();
         let scope =
             Scope::new(&ScopeRules::default(), std::slice::from_ref(&seed), &limits).unwrap();
-        assert_eq!(scope.judge(&seed, 2, 0), Verdict::Admit);
+        assert_eq!(scope.judge(&seed, 2, 0).verdict, Verdict::Admit);
         assert!(matches!(
-            scope.judge(&seed, 3, 0),
+            scope.judge(&seed, 3, 0).verdict,
             Verdict::Reject { reason: Reason::DepthLimit, .. }
         ));
+    }
+
+    #[test]
+    fn equal_patterns_are_not_compiled_again() {
+        let rules = ScopeRules { exclude: vec!["/old".into()], ..Default::default() };
+        let first = scope(rules.clone(), "http://a.org/");
+        let again =
+            |rules: &ScopeRules| first.compiled().of(&texts_of(rules)).map(CompiledPatterns);
+        assert!(again(&rules).unwrap().is_shared(&first.compiled()));
+        assert!(!scope(rules, "http://a.org/").compiled().is_shared(&first.compiled()));
+        let others = ScopeRules { exclude: vec!["/new".into()], ..Default::default() };
+        assert!(again(&others).is_none());
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! make endless sites end, and goes to the queue or is kept with the reason why not.
 
 use telusur_model::{
-    CrawlNo, Discovery, Host, Lane, PageUrl, Purpose, QueuePlace, Reason, Scope, Timestamp,
-    UrlShape, Verdict, Via, Visit,
+    CrawlNo, Discovery, Host, Lane, LinkVerdict, PageUrl, Purpose, QueuePlace, Reason, Scope,
+    Timestamp, UrlShape, Verdict, Via, Visit,
 };
 use telusur_store::{Found, StoreError, UrlState};
 
@@ -54,10 +54,7 @@ impl StepWriter<'_> {
         };
         match refusal {
             None => self.take_in(visit),
-            Some(refusal) => {
-                let is_included = scope.is_included(&visit.url);
-                self.refuse(visit, refusal, is_included);
-            }
+            Some(refusal) => self.refuse(visit, refusal),
         }
     }
 
@@ -68,18 +65,26 @@ impl StepWriter<'_> {
             return Some(Refusal::Rule { reason: Reason::Nofollow, rule });
         }
         let is_sitemap = matches!(purpose, Purpose::Sitemap { .. });
-        let verdict = match is_sitemap {
-            true => self.sitemap_verdict(trail.crawl, url),
+        // The patterns are matched once for a link: those of a user may take long.
+        let LinkVerdict { verdict, is_included } = match is_sitemap {
+            true => LinkVerdict {
+                verdict: self.sitemap_verdict(trail.crawl, url),
+                is_included: scope.is_included(url),
+            },
             false => scope.judge(url, trail.depth_of(*via, *purpose), trail.hops_outside),
         };
         if let Some(refusal) = Refusal::of(verdict) {
             return Some(refusal);
         }
         // Before the budgets: what will not be asked for uses up none.
-        if let Some((reason, rule)) = scope.learned_refusal(url) {
+        if let Some((reason, rule)) = scope.learned_refusal(url, || is_included) {
             return Some(Refusal::Rule { reason, rule });
         }
-        if is_sitemap { None } else { self.full_budget(trail.crawl, url, scope).map(Refusal::Full) }
+        if is_sitemap {
+            return None;
+        }
+        let full = self.full_budget(trail.crawl, url, is_included)?;
+        Some(Refusal::Full { full, is_included })
     }
 
     /// Sitemaps may lie on other hosts than the pages they name, and exclusions are for pages; only
@@ -95,11 +100,11 @@ impl StepWriter<'_> {
     }
 
     /// A host or a site that has been given its share gets no more: what makes endless sites end.
-    fn full_budget(&mut self, crawl: CrawlNo, url: &PageUrl, scope: &Scope) -> Option<Full> {
+    fn full_budget(&mut self, crawl: CrawlNo, url: &PageUrl, is_included: bool) -> Option<Full> {
         let memory = self.crawl_memory(crawl);
         let host = url.host();
         let site = memory.admitted_by_site.get(&host.site()).copied().unwrap_or(0);
-        let shape = UrlShape::of(url).filter(|_| !scope.is_included(url));
+        let shape = UrlShape::of(url).filter(|_| !is_included);
         budget::full(&memory.limits, memory.hosts.get(&host), site, shape.as_ref())
     }
 
@@ -126,11 +131,11 @@ impl StepWriter<'_> {
     }
 
     /// A new URL is not taken in.
-    fn refuse(&mut self, visit: Visit, refusal: Refusal, is_included: bool) {
+    fn refuse(&mut self, visit: Visit, refusal: Refusal) {
         let reason = refusal.reason();
         let host = visit.url.host();
         let is_kept = match &refusal {
-            Refusal::Full(_) => self.may_hold(visit.crawl, &host),
+            Refusal::Full { .. } => self.may_hold(visit.crawl, &host),
             Refusal::Rule { reason, .. } if is_endless(*reason) => {
                 let mut refused = 0;
                 self.update_host(visit.crawl, &host, |row| {
@@ -153,7 +158,7 @@ impl StepWriter<'_> {
         self.count_skip(visit.crawl, reason);
         let rule = match refusal {
             Refusal::Rule { rule, .. } => rule,
-            Refusal::Full(full) => {
+            Refusal::Full { full, is_included } => {
                 self.hold(&visit, &full, is_included);
                 full.rule().to_owned()
             }
@@ -166,8 +171,8 @@ impl StepWriter<'_> {
 enum Refusal {
     /// A rule says so, and will say so tomorrow.
     Rule { reason: Reason, rule: String },
-    /// A budget is used up: the link waits for a unit.
-    Full(Full),
+    /// A budget is used up: the link waits for a unit. `is_included`: the user named it.
+    Full { full: Full, is_included: bool },
 }
 
 impl Refusal {
@@ -181,7 +186,7 @@ impl Refusal {
     fn reason(&self) -> Reason {
         match self {
             Self::Rule { reason, .. } => *reason,
-            Self::Full(full) => full.reason(),
+            Self::Full { full, .. } => full.reason(),
         }
     }
 }

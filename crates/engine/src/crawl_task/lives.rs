@@ -22,7 +22,7 @@ use crate::pipeline::Load;
 use crate::progress::{RateMeter, WalksShown};
 
 /// Longest that an ending crawl waits for its visits under way; later ones stay queued.
-const DRAIN_MS_MAX: u64 = 8_000;
+pub(crate) const DRAIN_MS_MAX: u64 = 8_000;
 
 /// A crawl whose visits under way still end.
 pub(super) struct EndingCrawl {
@@ -49,12 +49,20 @@ impl CrawlTask {
             Command::Again { crawl, visits, reply } => {
                 let _ = reply.send(self.again(crawl, visits));
             }
-            Command::Shutdown => {
-                self.is_shutting_down = true;
-                let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
-                for crawl in running {
-                    self.end(crawl, Goal::Keep, None);
-                }
+            Command::Shutdown { drain_ms } => self.shut_down(drain_ms),
+        }
+    }
+
+    /// Ends all crawls. Those that were ending before have no more time than the others.
+    fn shut_down(&mut self, drain_ms: u64) {
+        self.is_shutting_down = true;
+        let deadline = self.clock.now().plus_ms(drain_ms);
+        let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
+        for crawl in running {
+            self.end(crawl, Goal::Keep, None);
+            let ending = self.crawls.get_mut(&crawl).and_then(|it| it.ending.as_mut());
+            if let Some(ending) = ending {
+                ending.deadline = ending.deadline.min(deadline);
             }
         }
     }
@@ -201,9 +209,7 @@ impl CrawlTask {
             .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
         let before = &running.context.crawl.limits;
         let (per_host, per_site) = (before.urls_per_host_max, before.urls_per_site_max);
-        let changed = change.apply(running.context.crawl.clone());
-        let context = CrawlContext::new(changed, self.store.key_seed())?;
-        let context = context.with_experience_of(&running.context);
+        let context = running.context.changed(change)?;
         self.store.change(&context.crawl)?;
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use telusur_index::{IndexError, SearchIndex};
+use telusur_index::SearchIndex;
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
@@ -243,41 +243,26 @@ impl Desk {
             }
             _ => {
                 if is_live {
-                    // A crawl that cannot be thrown away is not stopped either.
-                    let hold = self.hold_index()?;
-                    self.expect_index(no)?;
-                    drop(hold);
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
                 let _hold = self.hold_index()?;
-                self.expect_index(no)?;
                 self.store.remove(no)?;
-                if let Some(index) = &self.index {
-                    index.remove_crawl(no)?;
-                }
+                self.take_out_of_index(no);
             }
         }
         Ok(record.crawl.id.to_string())
     }
 
-    /// Fails unless the pages of a crawl can be taken out of the index: they would be found for ever.
-    fn expect_index(&self, crawl: CrawlNo) -> Result<(), RequestError> {
-        let Some(index) = &self.index else { return Ok(()) };
-        let refuse = |why: &str| {
-            let what = format!(
-                "{crawl} cannot be deleted while indexing fails ({why}); its pages would still be found. \
-                 Indexing is tried again by itself: delete it then, or stop it now"
-            );
-            Err(RequestError::WrongState(what))
-        };
-        // The writer is opened again before it is known to work.
-        let report = self.engine.as_ref().map(|(engine, _)| engine.indexing());
-        if let Some(trouble) = report.and_then(|report| report.trouble) {
-            return refuse(&trouble.why);
-        }
-        match index.expect_writer() {
-            Err(error @ IndexError::Unwritable) => refuse(&error.to_string()),
-            other => Ok(other?),
+    /// The crawl is deleted whatever the index says: it takes out what it still has when it can be written
+    /// again, at the latest when it is next opened.
+    fn take_out_of_index(&self, crawl: CrawlNo) {
+        if let Some(index) = &self.index
+            && let Err(error) = index.remove_crawl(crawl)
+        {
+            tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");
+            if let Some((engine, _)) = &self.engine {
+                engine.index_failed(error.to_string());
+            }
         }
     }
 
@@ -343,8 +328,9 @@ impl Desk {
     }
 
     fn change(&self, change: CrawlChange, crawl: Crawl) -> Result<(), RequestError> {
-        let crawl = change.apply(crawl);
-        Scope::of(&crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
+        let (crawl, _) = change
+            .applied(crawl, None)
+            .map_err(|error| RequestError::BadArgument(error.to_string()))?;
         Ok(self.store.change(&crawl)?)
     }
 
@@ -409,8 +395,8 @@ impl Desk {
         for seed in crawl.seeds.urls() {
             let Some(known) = self.store.url(crawl.no, seed)? else { continue };
             let UrlState::Redirected { to, .. } = known.state else { continue };
-            let leads_out =
-                PageUrl::parse(&to).is_ok_and(|url| scope.judge(&url, 0, 0) != Verdict::Admit);
+            let leads_out = PageUrl::parse(&to)
+                .is_ok_and(|url| scope.judge(&url, 0, 0).verdict != Verdict::Admit);
             if leads_out {
                 moved.push((seed.to_string(), to));
             }

@@ -149,7 +149,7 @@ fn robots_said(crawl: &Crawl, url: &PageUrl, row: &OriginRow) -> RobotsSaid {
 
 fn judge(crawl: &Crawl, url: &PageUrl, depth: u16) -> Result<Judged, RequestError> {
     let scope = Scope::of(crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
-    Ok(match scope.judge(url, depth, 0) {
+    Ok(match scope.judge(url, depth, 0).verdict {
         Verdict::Admit => Judged {
             admitted: true,
             reason: None,

@@ -22,7 +22,9 @@ pub(super) fn verify_index(
         Ok(check) => check,
         Err(IndexingError::Index(error)) => broken(&error),
         Err(IndexingError::Store(error)) => return Err(error.into()),
-        Err(IndexingError::Panicked) => return Err(RequestError::Stopped),
+        Err(IndexingError::Panicked | IndexingError::Elsewhere(_)) => {
+            return Err(RequestError::Stopped);
+        }
     };
     match report.checks.iter_mut().find(|known| known.id == check.id) {
         Some(known) => *known = check,

@@ -1,10 +1,12 @@
 //! How visits and crawls end.
 
+use std::time::Duration;
+
 use telusur_model::{CrawlState, FinishReason, Reason};
-use telusur_store::UrlState;
+use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, export, known, page, site_crawl};
+use crate::bench::{Bench, accept, crawl, export, known, page, site_crawl, url};
 
 fn finished(why: FinishReason) -> CrawlState {
     CrawlState::Finished { why }
@@ -205,4 +207,31 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
     let expected =
         expected.map(|(what, path)| (what.to_owned(), format!("http://site.test{path}")));
     assert_eq!(listed, expected);
+}
+
+/// An end that comes while a crawl is being stopped has one deadline for both, not one after the other.
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_no_longer_than_it_is_told_to() {
+    let silent = |_: &str, _: &str| page(&[]).after(Duration::from_secs(1_000_000));
+    let (bench, clock) = Bench::of_hosts_by_hand(silent);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let crawls =
+        ["http://a.test/", "http://b.test/"].map(|it| accept(&store, crawl(vec![url(it)])));
+    for no in crawls {
+        engine.handle().run(no).await.unwrap();
+    }
+    while bench.fetcher.log().len() < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let ([stopped, kept], handle) = (crawls, engine.handle());
+    let (_, ended, ()) = tokio::join!(handle.stop(stopped), engine.shutdown_within(500), async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        // Far from the eight seconds that a crawl has otherwise.
+        clock.advance_ms(1_000);
+    });
+    ended.unwrap();
+    let state = |no| store.crawl(no).unwrap().unwrap().state;
+    assert_eq!(state(kept), CrawlState::Running);
+    assert_eq!(state(stopped), finished(FinishReason::Stopped));
 }

@@ -16,6 +16,8 @@ use telusur_testkit::FakeWebSpec;
 use crate::bench::{Bench, accept, crawl, finished};
 
 const PAGES: u64 = 60;
+/// Failures in a row after which nobody waits any more.
+const FAILURES_MAX: u32 = 100;
 
 /// A disk that is full as long as it is told to be, or at one sync.
 #[derive(Debug)]
@@ -81,11 +83,18 @@ impl Owner {
         no
     }
 
-    /// Lets time pass until it is as wanted.
-    async fn until(&self, is_wanted: impl Fn(&Self) -> bool) {
-        while !is_wanted(self) {
-            tokio::time::advance(Duration::from_millis(100)).await;
-            std::thread::yield_now();
+    /// Lets time pass until it is as wanted. What has failed so often in the meantime will not come.
+    #[track_caller]
+    fn until(&self, is_wanted: impl Fn(&Self) -> bool) -> impl Future<Output = ()> {
+        let at = std::panic::Location::caller();
+        async move {
+            while !is_wanted(self) {
+                let trouble = self.engine.handle().indexing().trouble;
+                let failures = trouble.as_ref().map_or(0, |trouble| trouble.failures);
+                assert!(failures < FAILURES_MAX, "waits in vain at {at}: {trouble:?}");
+                tokio::time::advance(Duration::from_millis(100)).await;
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -166,6 +175,32 @@ async fn a_full_disk_is_told_and_indexing_goes_on_when_there_is_space() {
     assert_eq!(owner.told(), None);
     assert_eq!(owner.engine.handle().indexing().lag, 0);
     owner.assert_complete(no);
+    owner.engine.shutdown().await.unwrap();
+}
+
+/// The first write that fails is that of one who deletes a crawl: the crawl is gone all the same.
+#[tokio::test(start_paused = true)]
+async fn a_crawl_is_deleted_and_the_index_follows() {
+    let disk = FailingDisk::new(false, 0);
+    let owner = Owner::start(&disk);
+    let (kept, deleted) = (owner.crawl().await, owner.crawl().await);
+    owner.until(|owner| owner.is_searchable(kept) && owner.is_searchable(deleted)).await;
+    disk.is_full.store(true, Ordering::SeqCst);
+    let desk = owner.desk();
+    let last = tokio::task::spawn_blocking(move || {
+        let mut last = None;
+        desk.answer(&Ask::Remove { crawl: deleted.to_string() }, &mut |line| {
+            last = Some(line);
+            true
+        });
+        last
+    });
+    assert_eq!(last.await.unwrap(), Some(Answer::End));
+    assert!(owner.store.crawl(deleted).unwrap().is_none());
+    disk.is_full.store(false, Ordering::SeqCst);
+    owner.until(|owner| !owner.index.crawls().unwrap().contains(&deleted)).await;
+    owner.until(|owner| owner.engine.handle().indexing().trouble.is_none()).await;
+    owner.assert_complete(kept);
     owner.engine.shutdown().await.unwrap();
 }
 

@@ -3,15 +3,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::pattern::PatternSet;
+use crate::pattern::{PatternLimits, PatternSet};
 use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError};
 
 /// Rules in one list. There are 500 statuses, of which a handful means anything, and few other rules.
 const RULES_MAX: usize = 100;
 /// Text of one list: every template of a crawl has its own copy.
 const RULES_BYTES_MAX: usize = 4096;
-/// Compiled size of all patterns together; see the scope's, which has the rest of what a crawl may use.
-const PATTERNS_BYTES_MAX: usize = 1 << 20;
+/// What all patterns may cost together; see the scope's, which has the rest of what a crawl may use. They are
+/// matched against texts, which are longer than addresses: at most 20 ms a page.
+const PATTERN_LIMITS: PatternLimits = PatternLimits { bytes_max: 1 << 20, positions_max: 100 };
+/// Text of a page that is looked at for the patterns. A page says at its beginning that it does not exist.
+pub const MISSING_TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// Which answers mean "does not exist", as the user gave them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +23,8 @@ pub struct MissingRules {
     pub statuses: Vec<u16>,
     /// A successful answer with nothing in it but white space.
     pub empty: bool,
-    /// A successful answer whose text matches one of these patterns.
+    /// A successful answer whose text matches one of these patterns, in its first
+    /// [`MISSING_TEXT_BYTES_MAX`] bytes.
     pub patterns: Vec<String>,
     /// A redirect to one of these places: a whole URL, or a path.
     pub redirects: Vec<String>,
@@ -125,7 +129,7 @@ impl MissingPages {
     /// Compiles the rules.
     pub fn new(rules: &MissingRules) -> Result<Self, MissingError> {
         let patterns: Vec<&str> = rules.patterns.iter().map(String::as_str).collect();
-        let patterns = PatternSet::new(&patterns, PATTERNS_BYTES_MAX)
+        let patterns = PatternSet::new(&patterns, PATTERN_LIMITS)
             .map_err(|error| MissingError::Pattern(error.of_scope(&patterns)))?;
         Ok(Self { rules: rules.clone(), patterns })
     }
@@ -154,7 +158,7 @@ impl MissingPages {
             return Answer::Failed(Retry::Later);
         }
         let is_empty = self.rules.empty && page.body.trim_ascii().is_empty();
-        if is_empty || self.patterns.is_match(text) {
+        if is_empty || self.patterns.is_match(beginning(text)) {
             return Answer::Missing;
         }
         Answer::Content
@@ -166,6 +170,11 @@ impl MissingPages {
             None => PageUrl::parse(place).is_ok_and(|place| place == *to),
         })
     }
+}
+
+/// As much of a text as is looked at.
+fn beginning(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MISSING_TEXT_BYTES_MAX)]
 }
 
 #[cfg(test)]
@@ -270,6 +279,20 @@ mod tests {
         check(rules, &page(200, "<p>Data tidak ditemukan</p>"), Answer::Missing);
         check(rules, &page(200, "<p>Data ditemukan</p>"), Answer::Content);
         check(rules, &page(500, "Data tidak ditemukan"), Answer::Failed(Retry::Later));
+    }
+
+    #[test]
+    fn only_the_beginning_of_a_text_is_looked_at() {
+        let after = |bytes: usize| page(200, &format!("{}tidak ada", "é".repeat(bytes / 2)));
+        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 10), Answer::Missing);
+        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 2), Answer::Content);
+        check(
+            "RX:^",
+            &page(200, &format!("a{}", "é".repeat(MISSING_TEXT_BYTES_MAX))),
+            Answer::Missing,
+        );
+        let error = MissingRules::parse("RX:[a-z]{100}").unwrap_err();
+        assert!(matches!(error, MissingError::Pattern(_)), "every page would take long");
     }
 
     #[test]

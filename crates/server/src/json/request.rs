@@ -125,7 +125,8 @@ pub struct LinearBody {
     pub cooldown_s: Option<u64>,
     /// How many ids each direction asks in its turn.
     pub rate: Option<RatesBody>,
-    /// What counts as missing: `404,410,empty,RX:"no data"`.
+    /// What counts as missing: `404,410,empty,RX:"no data"`. Patterns look at the first 64 KiB of a page's
+    /// text.
     pub missing: Option<String>,
     /// How far the links of its pages are followed, if they are: `prefix`, `host`, `domain` or `any`.
     pub follow: Option<String>,

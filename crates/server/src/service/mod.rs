@@ -15,6 +15,7 @@ mod request;
 mod s1;
 mod search;
 mod site_map;
+mod sudden_ends;
 mod turns;
 mod view;
 
@@ -35,6 +36,7 @@ use self::feed::Feeds;
 use self::lone_fetch::HostGate;
 use self::readers::Readers;
 use self::s1::LinkMemory;
+use self::sudden_ends::SuddenEnds;
 use self::turns::Turns;
 use crate::access::{KeyRing, KeyRingError, Rates};
 use crate::metrics::Metrics;
@@ -142,16 +144,21 @@ impl Service {
             .without_own(OwnAddresses::new([settings.listen]));
         let desk = Desk::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
         let records = {
-            let store = Arc::clone(&store);
-            tokio::task::spawn_blocking(move || store.crawls()).await
+            let (store, at) = (Arc::clone(&store), clock.wall());
+            tokio::task::spawn_blocking(move || {
+                let mut records = store.crawls()?;
+                let ends = SuddenEnds::look(store.as_ref(), &mut records, at)?;
+                Ok::<_, StoreError>((records, ends))
+            })
+            .await
         };
-        let records = records.map_err(|error| ServiceError::Rules(error.to_string()))??;
+        let (records, ends) = records.map_err(|error| ServiceError::Rules(error.to_string()))??;
         let changes = TaskTracker::new();
         // A closed tracker still takes tasks; it only says when there are none.
         changes.close();
         let inner = Inner {
             catalog: Mutex::new(Catalog::of(&records)),
-            turns: Turns::of(&records),
+            turns: Turns::of(&records, ends, clock.now()),
             feeds: Feeds::default(),
             gate: HostGate::default(),
             links: LinkMemory::default(),

@@ -5,7 +5,7 @@ use std::io::Read;
 
 use telusur_engine::desk::{Answer, Ask};
 use telusur_engine::{CrawlChange, has_budget_room};
-use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, Scope};
+use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
 use telusur_store::{CrawlRecord, NewCrawl, Store};
 
 use super::Service;
@@ -153,20 +153,24 @@ impl Service {
     ) -> Result<CrawlView, Problem> {
         self.check_writable()?;
         // What it costs is found out before it is anybody's turn, and by those who check.
-        let (body, _) = self
+        let (body, compiled) = self
             .check(move |service| {
-                let change = service.change_of(&service.record(no)?.crawl, body.clone())?;
-                Ok((body, change))
+                let crawl = service.record(no)?.crawl;
+                let change = service.change_of(&crawl, body.clone(), None)?;
+                Ok((body, change.compiled))
             })
             .await?;
-        self.carry_through(|service| async move { service.make_change(no, body, if_match).await })
-            .await
+        self.carry_through(|service| async move {
+            service.make_change(no, body, compiled, if_match).await
+        })
+        .await
     }
 
     async fn make_change(
         &self,
         no: CrawlNo,
         body: ChangeBody,
+        compiled: Option<CompiledPatterns>,
         if_match: Option<String>,
     ) -> Result<CrawlView, Problem> {
         let _only_one = self.inner().accepting.lock().await;
@@ -176,7 +180,7 @@ impl Service {
                 let what = "the crawl was changed since; read it again";
                 return Err(Problem::new(Code::Changed, what));
             }
-            let change = service.change_of(&record.crawl, body)?;
+            let change = service.change_of(&record.crawl, body, compiled)?;
             service.carry_out(no, |crawl| Ask::Change { crawl, change: Box::new(change) })
         })
         .await?;
@@ -301,7 +305,13 @@ impl Service {
         if self.is_draining() { Err(draining()) } else { Ok(()) }
     }
 
-    fn change_of(&self, crawl: &Crawl, body: ChangeBody) -> Result<CrawlChange, Problem> {
+    /// `compiled`: the patterns of the crawl with this change, if it was looked at before.
+    fn change_of(
+        &self,
+        crawl: &Crawl,
+        body: ChangeBody,
+        compiled: Option<CompiledPatterns>,
+    ) -> Result<CrawlChange, Problem> {
         let ChangeBody { limits, manners, exclude } = body;
         if limits.max_body.is_some() {
             let what = "how much is read of a body cannot change once a crawl is accepted";
@@ -314,21 +324,39 @@ impl Service {
             changed.limits.ids_per_host_max = Some(changed.limits.urls_per_host_max);
         }
         super::request::set_manners(&mut changed.politeness, &manners)?;
-        if !exclude.is_empty() {
-            changed.scope.exclude.extend(exclude.iter().cloned());
-            let before = crawl.scope.include.len() + crawl.scope.exclude.len();
-            Scope::of(&changed).map_err(|error| {
-                let own = error.at.and_then(|at| at.checked_sub(before));
-                let pointer = own.map_or("/exclude".to_owned(), |at| format!("/exclude/{at}"));
-                Problem::field(&pointer, error.to_string())
-            })?;
-        }
+        let compiled = match exclude.is_empty() {
+            true => None,
+            false => {
+                changed.scope.exclude.extend(exclude.iter().cloned());
+                Some(compiled_for(&changed, crawl, compiled)?)
+            }
+        };
         Ok(CrawlChange {
             limits: Some(changed.limits),
             politeness: Some(changed.politeness),
             exclude,
+            compiled,
         })
     }
+}
+
+/// The patterns of a changed crawl, compiled unless they are known.
+fn compiled_for(
+    changed: &Crawl,
+    before: &Crawl,
+    known: Option<CompiledPatterns>,
+) -> Result<CompiledPatterns, Problem> {
+    let scope = match known {
+        Some(known) => Scope::with_compiled(changed, &known),
+        None => Scope::of(changed),
+    };
+    let scope = scope.map_err(|error| {
+        let count = before.scope.include.len() + before.scope.exclude.len();
+        let own = error.at.and_then(|at| at.checked_sub(count));
+        let pointer = own.map_or("/exclude".to_owned(), |at| format!("/exclude/{at}"));
+        Problem::field(&pointer, error.to_string())
+    })?;
+    Ok(scope.compiled())
 }
 
 /// Whether there is nothing to do: the crawl is as it is wanted.

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::RequestError;
-use telusur_model::{CrawlNo, CrawlState, FinishReason, Moment};
+use telusur_model::{CrawlNo, CrawlState, EngineFault, Moment, PauseReason};
 use telusur_store::CrawlRecord;
 use tokio::sync::Notify;
 
 use super::Service;
+use super::sudden_ends::{self, SuddenEnds};
 use crate::problem::Problem;
 
 /// How long a crawl that may have ended the engine runs before it is cleared. What ends the engine
@@ -37,19 +38,17 @@ struct Line {
     suspects: BTreeSet<CrawlNo>,
     /// The one of them that is tried, and since when.
     on_trial: Option<(CrawlNo, Moment)>,
+    /// Those that become suspects if the process ends soon, and since when.
+    watched: Option<(BTreeSet<CrawlNo>, Moment)>,
 }
 
 impl Turns {
-    pub(crate) fn of(records: &[CrawlRecord]) -> Self {
-        let of = |is_wanted: fn(&CrawlRecord) -> bool| -> BTreeSet<CrawlNo> {
-            let wanted = records.iter().filter(|record| is_wanted(record));
-            wanted.map(|record| record.crawl.no).collect()
-        };
-        let waiting = of(goes_on);
-        let suspects = of(|record| {
-            goes_on(record) && record.fault.as_ref().is_some_and(|fault| !fault.is_certain)
-        });
-        let line = Line { waiting, suspects, ..Line::default() };
+    pub(crate) fn of(records: &[CrawlRecord], ends: SuddenEnds, now: Moment) -> Self {
+        let waiting = records.iter().filter(|record| goes_on(record));
+        let waiting = waiting.map(|record| record.crawl.no).collect();
+        let SuddenEnds { suspects, watched } = ends;
+        let watched = (!watched.is_empty()).then_some((watched, now));
+        let line = Line { waiting, suspects, watched, ..Line::default() };
         Self { line: Mutex::new(line), changed: Notify::new() }
     }
 
@@ -106,6 +105,17 @@ impl Turns {
         Some(next)
     }
 
+    fn is_on_trial(&self, no: CrawlNo) -> bool {
+        self.line().on_trial.is_some_and(|(tried, _)| tried == no)
+    }
+
+    /// The crawls that were watched, if the process has not ended for long enough.
+    fn unwatched(&self, now: Moment) -> BTreeSet<CrawlNo> {
+        let is_over = |(_, since): &mut (_, Moment)| now.ms_since(*since) >= TRIAL_MS;
+        let watched = self.line().watched.take_if(is_over);
+        watched.map(|(crawls, _)| crawls).unwrap_or_default()
+    }
+
     /// The crawl on trial, if it has run for long enough or is over: it is cleared.
     fn cleared(&self, now: Moment, is_running: impl Fn(CrawlNo) -> bool) -> Option<CrawlNo> {
         let mut line = self.line();
@@ -142,7 +152,7 @@ pub(crate) async fn give_turns(service: Service) {
     let mut pictures = inner.engine.progress();
     loop {
         let changed = inner.turns.changed.notified();
-        clear_suspect(&service).await;
+        clear_suspects(&service).await;
         while has_room(&service) {
             let Some(no) = inner.turns.begin_next(inner.clock.now()) else { break };
             let started = start(&service, no).await;
@@ -160,7 +170,7 @@ pub(crate) async fn give_turns(service: Service) {
 }
 
 /// Whether a crawl is to be started without being told: it runs, or waits for the machine.
-fn goes_on(record: &CrawlRecord) -> bool {
+pub(super) fn goes_on(record: &CrawlRecord) -> bool {
     match record.state {
         CrawlState::Running => true,
         CrawlState::Paused { why } => why.passes(),
@@ -168,16 +178,32 @@ fn goes_on(record: &CrawlRecord) -> bool {
     }
 }
 
-/// A crawl that was tried alone and did not end the engine is like any other.
-async fn clear_suspect(service: &Service) {
+/// A crawl that was tried alone and did not end the engine is like any other, and so are those that were
+/// watched while the process might have ended.
+async fn clear_suspects(service: &Service) {
     let inner = service.inner();
+    let now = inner.clock.now();
     let is_running = |no| service.progress(no).is_some_and(|it| it.state == CrawlState::Running);
-    let Some(no) = inner.turns.cleared(inner.clock.now(), is_running) else { return };
-    let forgotten =
-        service.work(move |service| Ok(service.inner().store.set_fault(no, None)?)).await;
-    if let Err(problem) = forgotten {
-        tracing::error!(crawl = %no, problem = problem.detail(), "crawl cannot be cleared");
+    let mut cleared = inner.turns.unwatched(now);
+    cleared.extend(inner.turns.cleared(now, is_running));
+    for no in cleared {
+        let forgotten = service.work(move |service| forget_fault(service, no)).await;
+        if let Err(problem) = forgotten {
+            tracing::error!(crawl = %no, problem = problem.detail(), "crawl cannot be cleared");
+        }
     }
+}
+
+fn forget_fault(service: &Service, no: CrawlNo) -> Result<(), Problem> {
+    let store = &service.inner().store;
+    let record = store.crawl(no)?;
+    let is_aside = |record: &CrawlRecord| {
+        record.state == CrawlState::Paused { why: PauseReason::EngineStopped }
+    };
+    if record.is_some_and(|record| record.fault.is_some() && !is_aside(&record)) {
+        store.set_fault(no, None)?;
+    }
+    Ok(())
 }
 
 fn has_room(service: &Service) -> bool {
@@ -190,23 +216,44 @@ fn has_room(service: &Service) -> bool {
 }
 
 async fn start(service: &Service, no: CrawlNo) -> Result<(), Problem> {
-    // It may have been stopped or thrown away from another terminal while it waited.
-    let record = service.work(move |service| Ok(service.inner().store.crawl(no)?)).await?;
-    if !record.is_some_and(|record| goes_on(&record)) {
+    if !service.work(move |service| ready(service, no)).await? {
         return Ok(());
     }
     match service.inner().engine.run(no).await {
-        // A crawl whose rules cannot be followed would be tried again at every start.
-        Err(RequestError::BadArgument(what)) => {
-            tracing::error!(crawl = %no, why = what, "crawl cannot run");
-            let state = CrawlState::Finished { why: FinishReason::NoStart };
-            let at = service.inner().clock.wall();
-            service.work(move |service| Ok(service.inner().store.set_state(no, state, at)?)).await
-        }
+        // A crawl that cannot run would be tried again at every start.
+        Err(RequestError::BadArgument(why)) => set_aside(service, no, why).await,
         // Resumed from another terminal in the meantime.
-        Err(RequestError::WrongState(_)) => Ok(()),
+        Err(RequestError::WrongState(_)) if service.inner().engine.is_here(no) => Ok(()),
+        Err(RequestError::WrongState(why)) => set_aside(service, no, why).await,
         other => Ok(other?),
     }
+}
+
+/// Whether a crawl is to be started. If it is tried, its row says so before anything can go wrong.
+fn ready(service: &Service, no: CrawlNo) -> Result<bool, Problem> {
+    let inner = service.inner();
+    // It may have been stopped or thrown away from another terminal while it waited.
+    let Some(record) = inner.store.crawl(no)?.filter(goes_on) else { return Ok(false) };
+    if let Some(fault) = record.fault.as_ref().and_then(sudden_ends::before_trial)
+        && inner.turns.is_on_trial(no)
+    {
+        inner.store.set_fault(no, Some(fault))?;
+    }
+    Ok(true)
+}
+
+/// Keeps a crawl that cannot run from being started again. Its owner sees why.
+async fn set_aside(service: &Service, no: CrawlNo, why: String) -> Result<(), Problem> {
+    tracing::error!(crawl = %no, why, "crawl cannot run: set aside");
+    let at = service.inner().clock.wall();
+    service
+        .work(move |service| {
+            let store = &service.inner().store;
+            let state = CrawlState::Paused { why: PauseReason::EngineStopped };
+            store.set_state(no, state, at)?;
+            Ok(store.set_fault(no, Some(EngineFault { times: 0, why, is_certain: true }))?)
+        })
+        .await
 }
 
 #[cfg(test)]

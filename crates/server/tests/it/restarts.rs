@@ -3,6 +3,7 @@
 use serde_json::json;
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
 use telusur_store::CrawlStore;
+use telusur_store_embedded::EmbeddedStore;
 
 use crate::bench::{Bench, endless_site, small_site};
 
@@ -125,5 +126,126 @@ async fn a_crawl_that_is_set_aside_says_why_and_can_be_tried_again() {
     let progress = bench.finished(1).await;
     assert_eq!(progress.stats.pages, 30);
     assert_eq!(bench.client.json("/api/v1/crawls/crawl_1").await["pause_detail"], json!(null));
+    bench.stop().await;
+}
+
+fn fault_of(bench: &Bench, no: u32) -> Option<EngineFault> {
+    bench.store.crawl(CrawlNo(no)).unwrap().unwrap().fault
+}
+
+async fn state_of(bench: &Bench, no: u32) -> String {
+    let shown = bench.client.json(&format!("/api/v1/crawls/crawl_{no}")).await;
+    shown["state"].as_str().unwrap().to_owned()
+}
+
+/// An abort leaves no word: it looks like a kill.
+#[tokio::test]
+async fn a_crawl_whose_trials_end_the_process_is_set_aside_and_the_others_run() {
+    let bench = Bench::start_gated(endless_site).await;
+    let body = json!({ "urls": ["http://site.test/"] });
+    for _ in 0..3 {
+        bench.client.post("/api/v1/crawls", &body).await;
+    }
+    for no in 1..=3 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    let bench = bench.killed().await;
+    for no in 1..=3 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+        assert_eq!(fault_of(&bench, no).map(|fault| fault.times), Some(0), "all are watched");
+    }
+    let mut bench = bench.killed().await;
+    for trial in 1..=2 {
+        bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+        assert_eq!(fault_of(&bench, 1).map(|fault| fault.times), Some(trial));
+        for no in 2..=3 {
+            assert_eq!(state_of(&bench, no).await, "queued", "they are tried one at a time");
+        }
+        bench = bench.killed().await;
+    }
+    bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(
+        (&shown["state"], &shown["pause_reason"]),
+        (&json!("paused"), &json!("engine_stopped"))
+    );
+    let why = shown["pause_detail"].as_str().unwrap();
+    assert!(why.starts_with("stopped the engine twice: the service ended suddenly"), "{why}");
+    // What is new is not held up by those that are tried.
+    bench.client.post("/api/v1/crawls", &body).await;
+    bench.until(CrawlNo(4), |it| it.state == CrawlState::Running).await;
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn one_kill_counts_for_nobody() {
+    let bench = Bench::start_gated(endless_site).await;
+    bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+    let bench = bench.killed().await;
+    bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+    // Requests that wait for the test would hold up the end.
+    bench.gate.let_through(1_000_000);
+    let fault = |store: &EmbeddedStore| store.crawl(CrawlNo(1)).unwrap().unwrap().fault;
+    let bench = bench
+        .restart_after(|store| assert_eq!(fault(store), None, "an end in order forgets"))
+        .await;
+    bench.stop().await;
+}
+
+/// Also a crawl that certainly ended the engine is like any other after half a minute.
+#[tokio::test]
+async fn a_crawl_that_runs_well_is_cleared() {
+    let bench = Bench::start(endless_site).await;
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    }
+    for no in 1..=2 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    let bench = bench
+        .restart_after(|store| {
+            for (no, is_certain) in [(1, true), (2, false)] {
+                let fault = EngineFault { times: 1, why: "a fault".into(), is_certain };
+                store.set_fault(CrawlNo(no), Some(fault)).unwrap();
+            }
+        })
+        .await;
+    for no in 1..=2 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+        assert_eq!(fault_of(&bench, no).map(|fault| fault.times), Some(1));
+        tokio::time::pause();
+        tokio::time::advance(std::time::Duration::from_secs(31)).await;
+        tokio::time::resume();
+        bench.until(CrawlNo(no), |_| fault_of(&bench, no).is_none()).await;
+    }
+    bench.stop().await;
+}
+
+/// Limits grow tighter, and stored crawls do not know.
+#[tokio::test]
+async fn a_crawl_whose_patterns_cannot_be_used_any_more_says_why() {
+    let bench = Bench::start(endless_site).await;
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    }
+    for no in 1..=2 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    let bench = bench
+        .restart_after(|store| {
+            let mut crawl = store.crawl(CrawlNo(1)).unwrap().unwrap().crawl;
+            crawl.scope.exclude = vec!["[!-~]{2000}a".into()];
+            store.change(&crawl).unwrap();
+        })
+        .await;
+    // Turns are given in the order of the numbers.
+    bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(shown["state"], "paused", "{shown}");
+    let why = shown["pause_detail"].as_str().unwrap();
+    assert!(why.starts_with("cannot run: ") && why.contains("[!-~]{2000}a"), "{why}");
+    let resumed = bench.client.post("/api/v1/crawls/crawl_1/resume", &json!({})).await;
+    assert!(resumed.status < 500, "{resumed:?}");
     bench.stop().await;
 }

@@ -54,8 +54,8 @@ pub struct LinearArgs {
     /// What a second run asks: all, new (the rest of the range) or holes (what failed) [default: all]
     #[arg(long, value_name = "WHAT", help_heading = "Ids")]
     pub resume: Option<String>,
-    /// Which answers mean "does not exist": statuses, empty, redirect:PLACE, RX:"text" [default:
-    /// 404,410]
+    /// Which answers mean "does not exist": statuses, empty, redirect:PLACE, RX:"text" (in the first 64 KiB of
+    /// a page's text) [default: 404,410]
     #[arg(long, value_name = "LIST", help_heading = "Ids")]
     pub missing: Option<String>,
     /// Follow the links of the pages as well, as far as this scope [default scope: domain]

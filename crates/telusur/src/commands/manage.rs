@@ -129,7 +129,7 @@ fn change_elsewhere(
     let mut crawl = record(session, &arguments.crawl)?.crawl;
     change(&mut crawl, arguments, settings);
     let (limits, politeness) = (Some(crawl.limits), Some(crawl.politeness));
-    let change = Box::new(CrawlChange { limits, politeness, exclude: Vec::new() });
+    let change = Box::new(CrawlChange { limits, politeness, ..CrawlChange::default() });
     let ask = Ask::Change { crawl: arguments.crawl.clone(), change };
     session.ask(&ask, &mut |_| true)
 }

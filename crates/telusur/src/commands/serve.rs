@@ -24,6 +24,10 @@ use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
 
+/// Longest from the signal to the end, save for closing the store: service managers kill after ten seconds.
+/// Orders under way and visits under way share it.
+const END_MS_MAX: u64 = 9_000;
+
 pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let address = address(settings.text(Key::Listen))?;
@@ -85,7 +89,7 @@ async fn run(
         engine: engine.handle(),
         index: open.index.clone(),
         fetcher,
-        clock,
+        clock: Arc::clone(&clock),
         settings: service,
     });
     let service = service.await.map_err(|error| service_message(&error))?;
@@ -96,6 +100,7 @@ async fn run(
         code = signals.stop() => code,
         error = engine.failed() => return Err(engine_message(&error).into()),
     };
+    let deadline = clock.now().plus_ms(END_MS_MAX);
     session.talk.note("saving what is under way; once more leaves at once");
     tokio::spawn(async move {
         // The second one does not wait. Nothing is lost: what is not committed is still queued.
@@ -104,7 +109,9 @@ async fn run(
     service.drain();
     drop(socket);
     let _ = serving.await;
-    engine.shutdown().await.map_err(|error| engine_message(&error))?;
+    // What the last orders took is not given to the crawls a second time.
+    let left_ms = deadline.ms_since(clock.now());
+    engine.shutdown_within(left_ms).await.map_err(|error| engine_message(&error))?;
     Ok(code)
 }
 
