@@ -464,7 +464,7 @@ impl CrawlTask {
             if let Some(why) = self.limit_reached(crawl, now) {
                 self.end(crawl, Goal::Finish(why), None);
             } else if self.is_cut_off(crawl, now) {
-                self.end(crawl, Goal::Pause(PauseReason::NoNetwork), None);
+                self.cut_off(crawl, now);
             } else {
                 self.check_patience(crawl, now)?;
             }

@@ -194,6 +194,11 @@ impl Pace {
         self.response_ms = before.response_ms;
     }
 
+    /// The host has said something to an earlier process.
+    pub(crate) fn answered_earlier(&mut self) {
+        self.has_answered = true;
+    }
+
     /// Whether the host has ever said something.
     pub(crate) fn has_answered(&self) -> bool {
         self.has_answered

@@ -130,6 +130,7 @@ impl CrawlTask {
             patience: Patience::default(),
         };
         self.crawls.insert(crawl, running);
+        self.has_begun(now);
         self.show();
         Ok(())
     }
