@@ -503,6 +503,23 @@ impl Frontier {
         (delay_ms > own_ms).then_some(delay_ms)
     }
 
+    /// The hosts of a crawl that must not be asked yet because of a request, and when that was sent. A
+    /// visit whose request is not known to be sent may send it any moment.
+    pub fn asked_lately(&self, crawl: CrawlNo, now: Moment) -> Vec<(Host, Moment)> {
+        let Some(state) = self.crawls.get(&crawl) else { return Vec::new() };
+        let mut lately = Vec::new();
+        for &id in state.queues.keys() {
+            let host = self.hosts.get(id);
+            let own_ms = state.politeness.delay_ms;
+            let delay_ms = own_ms.max(host.pace.learned_ms()).max(self.crawl_delay_ms(host));
+            let is_sending = host.in_flight.iter().any(|visit| !visit.started);
+            let asked_at = if is_sending { Some(now) } else { host.gate.last_start() };
+            let owed = asked_at.filter(|at| at.plus_ms(delay_ms) > now);
+            lately.extend(owed.map(|at| (host.host.clone(), at)));
+        }
+        lately
+    }
+
     // ---- helpers ----
 
     pub(crate) fn crawl(&self, no: CrawlNo) -> &CrawlState {

@@ -96,6 +96,11 @@ impl<'a> StepWriter<'a> {
         for (crawl, host, at) in step.errand_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));
         }
+        for (crawl, host, at) in step.last_requests {
+            self.update_host(crawl, &host, |row| {
+                row.last_request_at = row.last_request_at.max(Some(at));
+            });
+        }
         for (crawl, active_ms) in step.active_ms {
             if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
                 memory.stats.active_ms += active_ms;
