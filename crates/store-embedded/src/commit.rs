@@ -541,7 +541,8 @@ impl<'a> StepWriter<'a> {
         let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
         self.batch.insert(&self.store.keyspaces.queue, key, encode(&row));
         self.put_url(visit.crawl, visit.key, &UrlRow::Queued { place: visit.place });
-        self.committed.queued.push(NewlyQueued { visit, due });
+        // Who was asked to wait just now has heard it from the answer itself.
+        self.committed.queued.push(NewlyQueued { visit, due, asked_to_wait: false });
     }
 
     pub(crate) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {

@@ -218,6 +218,8 @@ pub struct NewlyQueued {
     pub visit: Visit,
     /// Not before this time.
     pub due: Option<Timestamp>,
+    /// The host asked for that time (`Retry-After`).
+    pub asked_to_wait: bool,
 }
 
 /// A queue row that is gone.

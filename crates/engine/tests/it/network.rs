@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use telusur_engine::Engine;
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Reason, RobotsAnswer, Seeds,
+    Crawl, CrawlNo, CrawlState, FinishReason, Limits, PauseReason, Progress, Reason, RobotsAnswer,
+    Seeds,
 };
 use telusur_store::{CrawlStore, FrontierStore};
 use telusur_testkit::FakeAnswer;
@@ -15,7 +16,7 @@ use telusur_testkit::clock::ManualClock;
 use crate::bench::{Bench, accept, crawl, finished, page, polite_crawl, until, url};
 
 /// Far more than anything here takes. A paused clock runs on while threads of the engine are at work.
-const LONG: Duration = Duration::from_secs(10_000_000);
+const LONG: Duration = Duration::from_secs(1_000_000);
 
 /// The time of an engine, which stands still until it is moved.
 struct Time<'a> {
@@ -46,7 +47,7 @@ impl Time<'_> {
         no: CrawlNo,
         is_wanted: impl Fn(&Progress) -> bool,
     ) -> Progress {
-        const STEPS_MAX: u32 = 100_000;
+        const STEPS_MAX: u32 = 20_000;
         for _ in 0..STEPS_MAX {
             // A hundred ticks of the engine.
             let wanted = until(self.engine, no, &is_wanted);
@@ -386,9 +387,39 @@ async fn a_crawl_that_waits_for_retry_after_keeps_no_other_from_trying() {
     time.pass(31_000).await;
     time.at_once(cut_off, |progress| progress.state == offline()).await;
     IS_UP.store(true, Ordering::Relaxed);
-    time.pass(61_000).await;
+    // The wait for the next trial begins when the pause is seen.
+    time.pass(30_000).await;
+    time.pass(31_000).await;
     assert_eq!(time.at_once(cut_off, is_over).await.stats.ok, 1);
     assert_eq!(bench.asked().iter().filter(|it| it.starts_with("busy")).count(), 1);
+    engine.shutdown().await.unwrap();
+}
+
+/// After a restart nobody remembered that the host had asked for the wait: the crawl sat there for as long
+/// as the host said, without a word.
+#[tokio::test(start_paused = true)]
+async fn a_wait_for_retry_after_goes_on_after_a_restart() {
+    let (bench, clock) = Bench::of_hosts_by_hand(|_, _| busy());
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let seeds = (0..3).map(|path| url(&format!("http://busy.test/{path}"))).collect();
+    let no = accept(&store, crawl(seeds));
+    engine.handle().run(no).await.unwrap();
+    let time = Time { engine: &engine, clock: &clock };
+    time.at_once(no, |progress| progress.retry_after_ms.is_some()).await;
+    engine.shutdown().await.unwrap();
+    drop(store);
+    let asked = bench.asked().len();
+
+    let store = bench.open_again().await;
+    let engine = bench.engine(&store);
+    engine.handle().run(no).await.unwrap();
+    let time = Time { engine: &engine, clock: &clock };
+    time.at_once(no, |progress| progress.retry_after_ms.is_some()).await;
+    time.pass(Limits::default().patience_ms).await;
+    let ended = time.at_once(no, is_over).await;
+    assert_eq!(ended.stats.failures.get(&Reason::RetryAfter), Some(&3));
+    assert_eq!(bench.asked().len(), asked, "the host was left alone");
     engine.shutdown().await.unwrap();
 }
 
