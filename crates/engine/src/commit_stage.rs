@@ -63,6 +63,8 @@ pub(crate) enum CommitWork {
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
     /// A crawl has run for so long, and its hosts have learned so much.
     Account { active_ms: (CrawlNo, u64), host_delays: Vec<(CrawlNo, Host, Option<u64>)> },
+    /// When hosts were last asked, by visits that have not ended.
+    LastRequests { crawl: CrawlNo, hosts: Vec<(Host, Timestamp)> },
     /// How much space is left, for crawls that wait for it.
     Space,
     /// A crawl changes its state, after everything before it.
@@ -82,6 +84,7 @@ impl CommitWork {
             | Self::Robots { crawl, .. }
             | Self::LetIn { crawl }
             | Self::Traps { crawl, .. }
+            | Self::LastRequests { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
             // Makes durable what others have brought.
             Self::State { .. } | Self::Space => None,
@@ -261,6 +264,10 @@ impl Writer {
             CommitWork::Account { active_ms, host_delays } => {
                 group.step.active_ms.push(active_ms);
                 group.step.host_delays.extend(host_delays);
+            }
+            CommitWork::LastRequests { crawl, hosts } => {
+                let hosts = hosts.into_iter().map(|(host, at)| (crawl, host, at));
+                group.step.last_requests.extend(hosts);
             }
             CommitWork::Refill { crawl, host, region, after, max } => {
                 let later = region == Region::Later;

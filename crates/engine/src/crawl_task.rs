@@ -427,7 +427,13 @@ impl CrawlTask {
             }
             Written::LetIn { crawl, committed } => self.let_in(crawl, committed)?,
             Written::Refill { crawl, host, region, queued, exhausted } => {
+                // After a restart the queue alone knows who asked us to wait.
+                let asked = queued.iter().filter(|queued| queued.asked_to_wait);
+                let until = asked.filter_map(|queued| queued.due).max();
                 let visits = queued.into_iter().map(|queued| self.with_due(queued)).collect();
+                if let Some(until) = until {
+                    self.frontier.asked_to_wait(&host, self.moment_of(until));
+                }
                 self.frontier.refill(crawl, &host, region, visits, exhausted);
             }
             Written::State { crawl, state } => self.state_written(crawl, state),
@@ -473,10 +479,11 @@ impl CrawlTask {
 
     /// The store knows due times by the calendar, the frontier by its own clock.
     fn with_due(&self, queued: NewlyQueued) -> (Visit, Option<Moment>) {
-        let wall = self.clock.wall();
-        let now = self.clock.now();
-        let due = queued.due.map(|due: Timestamp| now.plus_ms(due.0.saturating_sub(wall.0)));
-        (queued.visit, due)
+        (queued.visit, queued.due.map(|due| self.moment_of(due)))
+    }
+
+    fn moment_of(&self, due: Timestamp) -> Moment {
+        self.clock.now().plus_ms(due.0.saturating_sub(self.clock.wall().0))
     }
 
     fn tick(&mut self) -> Result<(), EngineError> {
@@ -488,7 +495,7 @@ impl CrawlTask {
             if let Some(why) = self.limit_reached(crawl, now) {
                 self.end(crawl, Goal::Finish(why), None);
             } else if self.is_cut_off(crawl, now) {
-                self.end(crawl, Goal::Pause(PauseReason::NoNetwork), None);
+                self.cut_off(crawl, now);
             } else {
                 self.check_patience(crawl, now)?;
             }

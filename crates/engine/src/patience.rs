@@ -65,7 +65,7 @@ impl CrawlTask {
         }
         let Some(wait) = wait else { return Ok(()) };
         if running.context.crawl.seeds.linear().is_some() {
-            // Ids are without number: they wait for the user, and nothing is lost.
+            // Ids are without number, and have no rows that could fail: they wait for the user.
             self.end(crawl, Goal::Pause(PauseReason::RetryAfter), None);
             return Ok(());
         }

@@ -68,9 +68,7 @@ impl Reader {
         }
         let mut found = Found::default();
         let how = match disposition {
-            Disposition::Retry { after_ms, counted } => {
-                later(&fetched.outcome, at, after_ms, counted)
-            }
+            Disposition::Retry { after_ms, counted } => later(&fetched, at, after_ms, counted),
             Disposition::Settle => {
                 let asked = Asked::new(&visit, &context, at, requested_at, cpu);
                 self.settle(&asked, fetched, ahead, &mut found)?
@@ -442,10 +440,13 @@ fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> H
     How::Redirected { status, to: target }
 }
 
-fn later(outcome: &FetchOutcome, at: Timestamp, after_ms: u64, counted: bool) -> How {
-    let (reason, status, detail) = match outcome {
+fn later(fetched: &Fetched, at: Timestamp, after_ms: u64, counted: bool) -> How {
+    let (reason, status, detail) = match &fetched.outcome {
         FetchOutcome::Page(page) => {
-            (Reason::HttpError, Some(page.status), format!("status {}", page.status))
+            // The next process must know that the host itself chose the time.
+            let is_asked_for = fetched.retry_after_ms == Some(after_ms);
+            let reason = if is_asked_for { Reason::RetryAfter } else { Reason::HttpError };
+            (reason, Some(page.status), format!("status {}", page.status))
         }
         FetchOutcome::Failed { why, detail, .. } | FetchOutcome::Refused { why, detail } => {
             (*why, None, detail.clone())

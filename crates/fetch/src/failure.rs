@@ -6,7 +6,7 @@ use std::io;
 use std::net::IpAddr;
 
 use rustix::io::Errno;
-use telusur_model::{FetchOutcome, Reason, Retry};
+use telusur_model::{FetchOutcome, NetworkSign, Reason, Retry};
 
 /// Why a visit brought no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub(crate) struct Failure {
     pub(crate) retry: Retry,
     /// The request cannot be answered in HTTP/2, but may be in HTTP/1.1.
     pub(crate) wants_http1: bool,
+    /// What it shows about the network here.
+    pub(crate) network: NetworkSign,
 }
 
 impl Failure {
@@ -40,7 +42,13 @@ impl Failure {
     }
 
     fn new(why: Reason, detail: String, retry: Retry) -> Self {
-        Self { why, detail: printable(&detail), retry, wants_http1: false }
+        let network = network_sign(why);
+        Self { why, detail: printable(&detail), retry, wants_http1: false, network }
+    }
+
+    /// The same failure, by what it shows about the network here.
+    pub(crate) fn showing(self, network: NetworkSign) -> Self {
+        Self { network, ..self }
     }
 
     /// A connection that could not be opened.
@@ -52,12 +60,16 @@ impl Failure {
         if is_local_trouble(error) && !no_ipv6_here {
             return Self::local(detail);
         }
-        match error.kind() {
-            io::ErrorKind::TimedOut => Self::later(Reason::TimeoutConnect, detail),
-            io::ErrorKind::ConnectionReset => Self::later(Reason::ConnectionReset, detail),
+        let why = match error.kind() {
+            io::ErrorKind::TimedOut => Reason::TimeoutConnect,
+            io::ErrorKind::ConnectionReset => Reason::ConnectionReset,
             // Refused, and every kind of "no route": nobody there takes connections.
-            _ => Self::later(Reason::Refused, detail),
-        }
+            _ => Reason::Refused,
+        };
+        // Many machines have no route for IPv6 and are online all the same.
+        let has_no_route = to.is_ipv4() && error.kind() == io::ErrorKind::NetworkUnreachable;
+        let network = if has_no_route { NetworkSign::Down } else { io_sign(error) };
+        Self::later(why, detail).showing(network)
     }
 
     /// The operator's proxy could not be reached, which says nothing about the site.
@@ -74,9 +86,15 @@ impl Failure {
         else {
             // The connection died under the handshake. Never retried in clear, but retried.
             let detail = format!("{}: {error}", io_word(error));
-            return Self::later(Reason::TlsError, detail);
+            return Self::later(Reason::TlsError, detail).showing(io_sign(error));
         };
-        Self::never(Reason::TlsError, format!("{}: {cause}", tls_word(cause)))
+        Self::insecure(cause)
+    }
+
+    /// What the server sent is no TLS that can be trusted or read.
+    fn insecure(cause: &rustls::Error) -> Self {
+        let failure = Self::never(Reason::TlsError, format!("{}: {cause}", tls_word(cause)));
+        failure.showing(NetworkSign::Alive)
     }
 
     /// A request that brought no complete head. `received` is how much of the answer came.
@@ -140,7 +158,7 @@ impl Failure {
     fn reading(error: &io::Error, received: u64) -> Self {
         if let Some(cause) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>())
         {
-            return Self::never(Reason::TlsError, format!("{}: {cause}", tls_word(cause)));
+            return Self::insecure(cause);
         }
         match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => {
@@ -154,13 +172,13 @@ impl Failure {
                 Self::later(Reason::Truncated, error.to_string())
             }
             _ if is_local_trouble(error) => Self::local(error.to_string()),
-            _ => Self::later(Reason::ConnectionReset, error.to_string()),
+            _ => Self::later(Reason::ConnectionReset, error.to_string()).showing(io_sign(error)),
         }
     }
 }
 
 impl From<Failure> for FetchOutcome {
-    fn from(Failure { why, detail, retry, wants_http1: _ }: Failure) -> Self {
+    fn from(Failure { why, detail, retry, wants_http1: _, network: _ }: Failure) -> Self {
         match why {
             Reason::BlockedAddress | Reason::BlockedPort => Self::Refused { why, detail },
             _ => Self::Failed { why, detail, retry },
@@ -179,6 +197,35 @@ pub(crate) fn is_local_trouble(error: &io::Error) -> bool {
         Errno::NETDOWN,
     ];
     SHORTAGES.iter().any(|&shortage| is(error, shortage))
+}
+
+/// What most failures with this reason show about the network here.
+fn network_sign(why: Reason) -> NetworkSign {
+    match why {
+        // Something came from the server.
+        Reason::HeaderTooLarge
+        | Reason::DecodeError
+        | Reason::UnsupportedEncoding
+        | Reason::ProtocolError
+        | Reason::ConnectionReset
+        | Reason::EmptyReply
+        | Reason::Truncated
+        | Reason::BadRedirect => NetworkSign::Alive,
+        // Silence, and what was never sent. A timeout says that nobody answers now, even if the
+        // connection was opened, or the answer begun, some time ago.
+        _ => NetworkSign::Unknown,
+    }
+}
+
+/// What an error of a socket shows about the network here. Routers that report a host as unreachable
+/// and a gateway that cannot be found look the same.
+fn io_sign(error: &io::Error) -> NetworkSign {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::UnexpectedEof => NetworkSign::Alive,
+        _ => NetworkSign::Unknown,
+    }
 }
 
 fn is(error: &io::Error, errno: Errno) -> bool {
@@ -286,6 +333,32 @@ mod tests {
         check_connecting(Errno::CONNREFUSED, "8.8.8.8", Reason::Refused, Retry::Later);
         check_connecting(Errno::HOSTUNREACH, "8.8.8.8", Reason::Refused, Retry::Later);
         check_connecting(Errno::TIMEDOUT, "8.8.8.8", Reason::TimeoutConnect, Retry::Later);
+    }
+
+    /// Who is refused was answered; who has no route was not.
+    #[test]
+    fn what_failures_show_about_the_network() {
+        let sign = |errno: Errno, to: &str| {
+            Failure::connecting(&io::Error::from(errno), to.parse().unwrap()).network
+        };
+        assert_eq!(sign(Errno::CONNREFUSED, "8.8.8.8"), NetworkSign::Alive);
+        assert_eq!(sign(Errno::CONNRESET, "8.8.8.8"), NetworkSign::Alive);
+        assert_eq!(sign(Errno::TIMEDOUT, "8.8.8.8"), NetworkSign::Unknown);
+        assert_eq!(sign(Errno::HOSTUNREACH, "8.8.8.8"), NetworkSign::Unknown);
+        assert_eq!(sign(Errno::NETUNREACH, "8.8.8.8"), NetworkSign::Down);
+        assert_eq!(sign(Errno::NETUNREACH, "2606::1"), NetworkSign::Unknown);
+        let tls = io::Error::other(rustls::Error::DecryptError);
+        assert_eq!(Failure::tls(&tls).network, NetworkSign::Alive);
+        let cut = io::Error::from(Errno::CONNRESET);
+        assert_eq!(Failure::tls(&cut).network, NetworkSign::Alive);
+        assert_eq!(Failure::reading(&cut, 0).network, NetworkSign::Alive);
+        let no_route = io::Error::from(Errno::NETUNREACH);
+        assert_eq!(Failure::reading(&no_route, 0).network, NetworkSign::Unknown);
+        let silence = Failure::later(Reason::TimeoutFirstByte, "");
+        assert_eq!(silence.network, NetworkSign::Unknown);
+        let refused =
+            Failure::connecting(&io::Error::from(Errno::CONNREFUSED), [127, 0, 0, 1].into());
+        assert_eq!(refused.of_proxy().network, NetworkSign::Unknown, "it is no answer of the web");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{IntoName, Name};
 use hickory_resolver::{Resolver, ResolverBuilder, TokioResolver};
-use telusur_model::{Clock, Moment, Reason};
+use telusur_model::{Clock, Moment, NetworkSign, Reason};
 use tokio::sync::OnceCell;
 
 use crate::failure::{Failure, is_local_trouble};
@@ -129,7 +129,15 @@ impl Names {
 /// Every failure may pass: a name that does not exist today may be our resolver's mistake, and a
 /// host must not be dead for ever because our own DNS was down for a minute.
 fn dns_error(name: &str, cause: &str) -> Failure {
-    Failure::later(Reason::DnsError, format!("{cause}: look up {name}"))
+    let network = match cause {
+        // Some resolver has looked it up.
+        "nxdomain" | "no_address" => NetworkSign::Alive,
+        "unreachable" => NetworkSign::Down,
+        // A resolver on this machine says servfail when it has no network, another one when the name's
+        // own servers are down.
+        _ => NetworkSign::Unknown,
+    };
+    Failure::later(Reason::DnsError, format!("{cause}: look up {name}")).showing(network)
 }
 
 /// IPv4 and IPv6 in turn: only a few addresses are tried, and a machine that lacks one of the two

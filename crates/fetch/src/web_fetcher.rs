@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Once, Weak};
 
 use async_trait::async_trait;
-use telusur_model::{Clock, FetchOutcome, Fetched, HttpVersion, PageUrl, Reason, Retry};
+use telusur_model::{
+    Clock, FetchOutcome, Fetched, HttpVersion, NetworkSign, PageUrl, Reason, Retry,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
@@ -277,6 +279,7 @@ impl Fetch for WebFetcher {
         let mut sending = Sending { on_request, requested_at: None, address: None, waited_ms: 0 };
         let conditions = Conditions::new(&order.if_changed, self.clock.wall());
         let outcome = self.visit(&order.url, &order.profile, &conditions, &mut sending).await;
+        let network = outcome.as_ref().map_or_else(|failed| failed.network, |_| NetworkSign::Alive);
         let outcome = outcome.unwrap_or_else(FetchOutcome::from);
         let retry_after_ms = match &outcome {
             FetchOutcome::Page(page) => retry_after_ms(page, self.clock.wall()),
@@ -288,6 +291,7 @@ impl Fetch for WebFetcher {
             took_ms: self.clock.now().ms_since(started_at).saturating_sub(sending.waited_ms),
             address: sending.address,
             retry_after_ms,
+            network,
         }
     }
 
@@ -295,7 +299,7 @@ impl Fetch for WebFetcher {
         let deadline = Instant::now() + profile.timeout;
         match self.addresses(url, profile, deadline).await {
             Ok(addresses) => Ok(addresses.into_iter().map(CheckedAddress::ip).collect()),
-            Err(Failure { why, detail, retry, wants_http1: _ }) => {
+            Err(Failure { why, detail, retry, wants_http1: _, network: _ }) => {
                 Err(ResolveFailure { why, detail, may_pass: retry != Retry::Never })
             }
         }

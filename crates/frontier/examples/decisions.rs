@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use telusur_frontier::{CrawlStart, Frontier, Next};
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, Lane, Moment, PageUrl, Politeness, Purpose, QueuePlace,
-    RawPage, RobotsRules, Timestamp, UrlKey, Via, Visit,
+    CrawlNo, FetchOutcome, Fetched, Lane, Moment, NetworkSign, PageUrl, Politeness, Purpose,
+    QueuePlace, RawPage, RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
 
 const HOSTS: u32 = 10_000;
@@ -91,6 +91,7 @@ fn end(frontier: &mut Frontier, mut visit: Visit, now: Moment) {
         took_ms: 1,
         address: None,
         retry_after_ms: None,
+        network: NetworkSign::Alive,
     };
     frontier.finished(&visit, &fetched, now);
     let place = visit.place;

@@ -11,9 +11,9 @@ use std::time::Instant;
 
 use telusur_frontier::{CrawlStart, Frontier, IdEnd, Linear, Next, Opening};
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, IdState, Lane, Moment, PageUrl, Politeness, Purpose,
-    QueuePlace, RawPage, Resume, RobotsRules, Template, Timestamp, UrlKey, Via, Visit, Walk,
-    WalkRules,
+    CrawlNo, FetchOutcome, Fetched, IdState, Lane, Moment, NetworkSign, PageUrl, Politeness,
+    Purpose, QueuePlace, RawPage, Resume, RobotsRules, Template, Timestamp, UrlKey, Via, Visit,
+    Walk, WalkRules,
 };
 
 const CRAWL: CrawlNo = CrawlNo(1);
@@ -109,6 +109,7 @@ fn end(frontier: &mut Frontier, visit: Visit, now: Moment, goes_on: bool) {
         took_ms: 1,
         address: None,
         retry_after_ms: None,
+        network: NetworkSign::Alive,
     };
     black_box(frontier.finished(&visit, &fetched, now));
     if id.is_some() {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use telusur_model::{
-    CrawlNo, Door, FetchOutcome, Fetched, Host, Moment, Politeness, Purpose, QueuePlace, Site,
-    Visit,
+    CrawlNo, Door, FetchOutcome, Fetched, Host, Moment, NetworkSign, Politeness, Purpose,
+    QueuePlace, Site, Visit,
 };
 
 use crate::back_pressure::SiteWatch;
@@ -105,6 +105,9 @@ impl Frontier {
             let pace = &mut state.pace;
             pace.keep_quiet_until(known.next_at);
             pace.learned_earlier(known.delay_ms.unwrap_or(0));
+            if known.pages > 0 {
+                pace.answered_earlier();
+            }
             if let Some(crawl) = self.crawls.get_mut(&no) {
                 let site = crawl.queue(host).site;
                 crawl.credit_pages(site, known.pages);
@@ -177,6 +180,14 @@ impl Frontier {
             crawl.paused = false;
             crawl.failing_since = None;
         }
+    }
+
+    /// The crawl goes on to see whether the network is back: until somebody answers, what fails is
+    /// charged to nobody.
+    pub fn resume_in_doubt(&mut self, crawl: CrawlNo, now: Moment) {
+        self.advance(now);
+        self.resume(crawl);
+        self.suspicion.keep(self.now);
     }
 
     /// Changes how a crawl treats hosts; holds for the next visit.
@@ -404,6 +415,17 @@ impl Frontier {
         self.crawls.get(&crawl)?.failing_since
     }
 
+    /// Whether there is more that speaks for a fault on this side than one silent host: other hosts
+    /// fail too, or there is no route at all.
+    pub fn is_outage_likely(&self) -> bool {
+        self.suspicion.is_outage_likely()
+    }
+
+    /// When a visit went out last, whosever it was.
+    pub fn asked_at(&self) -> Option<Moment> {
+        self.suspicion.asked_at()
+    }
+
     /// When somebody answered last, whoever it was.
     pub fn answered_at(&self) -> Option<Moment> {
         self.suspicion.answered_at()
@@ -426,6 +448,23 @@ impl Frontier {
         let host = self.hosts.get(self.hosts.id(host)?);
         let delay_ms = host.pace.learned_ms().max(self.crawl_delay_ms(host));
         (delay_ms > own_ms).then_some(delay_ms)
+    }
+
+    /// The hosts of a crawl that must not be asked yet because of a request, and when that was sent. A
+    /// visit whose request is not known to be sent may send it any moment.
+    pub fn asked_lately(&self, crawl: CrawlNo, now: Moment) -> Vec<(Host, Moment)> {
+        let Some(state) = self.crawls.get(&crawl) else { return Vec::new() };
+        let mut lately = Vec::new();
+        for &id in state.queues.keys() {
+            let host = self.hosts.get(id);
+            let own_ms = state.politeness.delay_ms;
+            let delay_ms = own_ms.max(host.pace.learned_ms()).max(self.crawl_delay_ms(host));
+            let is_sending = host.in_flight.iter().any(|visit| !visit.started);
+            let asked_at = if is_sending { Some(now) } else { host.gate.last_start() };
+            let owed = asked_at.filter(|at| at.plus_ms(delay_ms) > now);
+            lately.extend(owed.map(|at| (host.host.clone(), at)));
+        }
+        lately
     }
 
     // ---- helpers ----
@@ -492,10 +531,10 @@ impl Frontier {
     ) -> Disposition {
         let answer = Answer::of(fetched);
         let is_probe = visit.purpose == Purpose::Probe;
-        if answer.is_reply() {
-            self.note_reply(host, visit, fetched);
+        if answer.is_reply() || fetched.network == NetworkSign::Alive {
+            self.note_reply(host, visit, fetched, answer.is_reply());
         } else if answer == Answer::Unreachable && !is_probe {
-            self.note_failure(host, visit);
+            self.note_failure(host, visit, fetched.network);
         }
         // A probe teaches how unknown URLs look and nothing else. It asks for what the site never
         // offered, so its answer must not slow down, silence or rest the site; it is not repeated.
@@ -516,7 +555,7 @@ impl Frontier {
             pace.learn(answer, politeness, base_ms, asked_at, self.now);
         }
         let attempt = self.charges.attempt(visit);
-        let is_excused = was_resting || is_in_doubt;
+        let is_excused = was_resting || is_in_doubt || self.suspicion.is_forming();
         match disposition(visit, attempt, fetched, politeness, pace, is_excused) {
             Disposition::Settle => {
                 self.charges.settled(visit);
@@ -530,20 +569,25 @@ impl Frontier {
         }
     }
 
-    fn note_reply(&mut self, host: HostId, visit: &Visit, fetched: &Fetched) {
+    /// Somebody answered. `is_host`: the host itself did, and not a machine that refuses the connection
+    /// or a resolver.
+    fn note_reply(&mut self, host: HostId, visit: &Visit, fetched: &Fetched, is_host: bool) {
         self.suspicion.answered(host, fetched.took_ms, self.now);
+        if is_host {
+            self.suspicion.may_bear_witness(host);
+        }
         self.charges.stand();
         if let Some(crawl) = self.crawls.get_mut(&visit.crawl) {
             crawl.failing_since = None;
         }
     }
 
-    fn note_failure(&mut self, host: HostId, visit: &Visit) {
+    fn note_failure(&mut self, host: HostId, visit: &Visit, sign: NetworkSign) {
         let now = self.now;
         if let Some(crawl) = self.crawls.get_mut(&visit.crawl) {
             crawl.failing_since.get_or_insert(now);
         }
-        if !self.suspicion.failed(host, &self.hosts.get(host).pace, now) {
+        if !self.suspicion.failed(host, &self.hosts.get(host).pace, sign, now) {
             return;
         }
         // What failed since the last answer was not the fault of its hosts and pages either.

@@ -103,6 +103,12 @@ impl Pace {
         self.quiet_until = self.quiet_until.max(moment);
     }
 
+    /// The host asks us to wait until then.
+    pub(crate) fn asked_to_wait(&mut self, until: Moment) {
+        self.retry_after = self.retry_after.max(until);
+        self.keep_quiet_until(self.retry_after);
+    }
+
     /// Until when the host asked us to wait, if that moment is still to come.
     pub(crate) fn retry_after(&self, now: Moment) -> Option<Moment> {
         (self.retry_after > now).then_some(self.retry_after)
@@ -176,9 +182,7 @@ impl Pace {
                 if politeness.adaptive {
                     self.slow_down(base_ms, politeness.crawl_delay_max_ms, asked_at, now);
                     // An answer without the header does not take back what another one said.
-                    let until = now.plus_ms(retry_after_ms.unwrap_or(0));
-                    self.retry_after = self.retry_after.max(until);
-                    self.keep_quiet_until(self.retry_after);
+                    self.asked_to_wait(now.plus_ms(retry_after_ms.unwrap_or(0)));
                 }
             }
             Answer::Unreachable => self.failed(now),
@@ -192,6 +196,11 @@ impl Pace {
         self.rests = before.rests;
         self.resting_until = before.resting_until;
         self.response_ms = before.response_ms;
+    }
+
+    /// The host has said something to an earlier process.
+    pub(crate) fn answered_earlier(&mut self) {
+        self.has_answered = true;
     }
 
     /// Whether the host has ever said something.

@@ -33,6 +33,13 @@ impl Frontier {
         wait
     }
 
+    /// A host asked an earlier process to wait, until a moment that is still to come.
+    pub fn asked_to_wait(&mut self, host: &Host, until: Moment) {
+        let Some(id) = self.hosts.id(host) else { return };
+        self.hosts.get_mut(id).pace.asked_to_wait(until);
+        self.refresh_host(id);
+    }
+
     /// Forgets the errands of a host: its URLs are given up, so nothing needs to be known any more.
     pub fn drop_errands(&mut self, crawl: CrawlNo, host: &Host) {
         let Some(id) = self.hosts.id(host) else { return };

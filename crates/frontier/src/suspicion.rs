@@ -1,11 +1,12 @@
 //! [`Suspicion`]: is it the web, or is it us? When nobody at all has answered for longer than
 //! answers take here, the fault is more likely on this side: a cable, a resolver, a firewall. Until
-//! somebody answers, failures are charged to nobody. Hosts that answered lately are the witnesses: if
+//! somebody answers, failures are charged to nobody. A refused connection and an unknown name are
+//! answers, too: they blame the host alone. Hosts that answered lately are the witnesses: if
 //! one of them still answers, the others are at fault.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use telusur_model::Moment;
+use telusur_model::{Moment, NetworkSign};
 
 use crate::host::HostId;
 use crate::pace::Pace;
@@ -24,7 +25,7 @@ const SLOWEST_FADES: u64 = 32;
 /// Doublings of the silence after false alarms: some crawls end in a long list of dead links.
 const FALSE_ALARMS_MAX: u32 = 4;
 /// Different hosts that must fail as long as nobody has ever answered: one host that was never there
-/// is a wrong address.
+/// is a wrong address. One that has answered an earlier process, or a machine without a route, is enough.
 const STRANGERS_MIN: usize = 3;
 /// How long to wait between two trials; each time twice as long.
 const TRIAL_MS_MIN: u64 = 5_000;
@@ -40,10 +41,16 @@ pub(crate) struct Suspicion {
     slowest_ms: Option<u64>,
     false_alarms: u32,
     answered_at: Option<Moment>,
+    /// When a visit went out last.
+    asked_at: Option<Moment>,
     /// When the first visit went out after the last answer.
     asking_since: Option<Moment>,
     /// Hosts that failed since the last answer, with what was known of each before.
     failing: BTreeMap<HostId, Pace>,
+    /// One of them has answered before.
+    is_acquaintance_failing: bool,
+    /// One of them failed because there is no route, or no resolver.
+    is_down: bool,
     doubt: Option<Doubt>,
     /// The hosts that answered last, the latest first.
     witnesses: VecDeque<HostId>,
@@ -55,6 +62,15 @@ struct Doubt {
     next_at: Moment,
     wait_ms: u64,
     witnesses_asked: usize,
+    /// It goes on where an earlier one was left, and is not held against us when it turns out wrong.
+    is_kept: bool,
+}
+
+impl Doubt {
+    fn new(now: Moment) -> Self {
+        let (next_at, wait_ms) = (now.plus_ms(TRIAL_MS_MIN), TRIAL_MS_MIN);
+        Self { since: now, next_at, wait_ms, witnesses_asked: 0, is_kept: false }
+    }
 }
 
 impl Suspicion {
@@ -66,6 +82,28 @@ impl Suspicion {
     /// When somebody answered last.
     pub(crate) fn answered_at(&self) -> Option<Moment> {
         self.answered_at
+    }
+
+    /// When a visit went out last.
+    pub(crate) fn asked_at(&self) -> Option<Moment> {
+        self.asked_at
+    }
+
+    /// Whether more speaks for a fault on this side than one host that is silent.
+    pub(crate) fn is_outage_likely(&self) -> bool {
+        self.is_down || self.failing.len() > 1
+    }
+
+    /// Whether nobody has answered since the start, and it is only too early to tell why. Some failures,
+    /// those for want of a resolver, use up all attempts within seconds.
+    pub(crate) fn is_forming(&self) -> bool {
+        self.slowest_ms.is_none() && self.failing.len() >= self.hosts_min()
+    }
+
+    /// Somebody asks again after all had rested because of a doubt: until there is an answer, it stays.
+    pub(crate) fn keep(&mut self, now: Moment) {
+        let kept = Doubt { is_kept: true, ..Doubt::new(now) };
+        self.doubt.get_or_insert(kept);
     }
 
     /// When a crawl that failed may try again; `None`: no suspicion.
@@ -88,6 +126,7 @@ impl Suspicion {
 
     /// A visit goes out. `is_trial`: its crawl has failed, and waited for its turn to try.
     pub(crate) fn asked(&mut self, now: Moment, is_trial: bool) {
+        self.asked_at = Some(now);
         self.asking_since.get_or_insert(now);
         if let Some(doubt) = self.doubt.as_mut().filter(|doubt| is_trial && doubt.next_at <= now) {
             doubt.wait_ms = (2 * doubt.wait_ms).min(TRIAL_MS_MAX);
@@ -107,13 +146,17 @@ impl Suspicion {
         let slowest_ms = self.slowest_ms.unwrap_or(0);
         self.slowest_ms = Some(took_ms.max(slowest_ms - slowest_ms / SLOWEST_FADES));
         self.answered_at = Some(now);
-        if self.doubt.take().is_some() {
+        if self.doubt.take().is_some_and(|doubt| !doubt.is_kept) {
             // Whoever failed before was cut off like us. Somebody else never was.
             let was_right = self.failing.contains_key(&host);
             let false_alarms = (self.false_alarms + 1).min(FALSE_ALARMS_MAX);
             self.false_alarms = if was_right { 0 } else { false_alarms };
         }
         self.forget_failures();
+    }
+
+    /// The host that has just answered can be asked when nobody answers any more.
+    pub(crate) fn may_bear_witness(&mut self, host: HostId) {
         if self.witnesses.front() != Some(&host) {
             self.witnesses.retain(|witness| *witness != host);
             self.witnesses.push_front(host);
@@ -121,30 +164,42 @@ impl Suspicion {
         }
     }
 
-    /// A host could not be reached. `before`: what was known of it. Says whether this raises the
-    /// suspicion.
-    pub(crate) fn failed(&mut self, host: HostId, before: &Pace, now: Moment) -> bool {
+    /// A host could not be reached. `before`: what was known of it; `sign`: what the failure shows. Says
+    /// whether this raises the suspicion.
+    pub(crate) fn failed(
+        &mut self,
+        host: HostId,
+        before: &Pace,
+        sign: NetworkSign,
+        now: Moment,
+    ) -> bool {
+        let is_down = sign == NetworkSign::Down;
         // Where others have answered, a host that never did says more about itself than about us: a
         // list of a thousand hosts has hundreds that are dead, and they fail together.
-        let is_dead_link = !before.has_answered() && self.slowest_ms.is_some();
-        if self.doubt.is_some() || is_dead_link {
+        let is_dead_link = !is_down && !before.has_answered() && self.slowest_ms.is_some();
+        if is_dead_link {
             return false;
         }
         if self.failing.len() < FAILING_MAX {
             self.failing.entry(host).or_insert_with(|| before.clone());
         }
-        let hosts_min = if self.slowest_ms.is_some() { 1 } else { STRANGERS_MIN };
-        let silent_ms = self.asking_since.map_or(0, |since| now.ms_since(since));
-        if self.failing.len() < hosts_min || silent_ms < self.suspicious_ms() {
+        self.is_acquaintance_failing |= before.has_answered();
+        self.is_down |= is_down;
+        if self.doubt.is_some() {
             return false;
         }
-        self.doubt = Some(Doubt {
-            since: now,
-            next_at: now.plus_ms(TRIAL_MS_MIN),
-            wait_ms: TRIAL_MS_MIN,
-            witnesses_asked: 0,
-        });
+        let silent_ms = self.asking_since.map_or(0, |since| now.ms_since(since));
+        if self.failing.len() < self.hosts_min() || silent_ms < self.suspicious_ms() {
+            return false;
+        }
+        self.doubt = Some(Doubt::new(now));
         true
+    }
+
+    /// So many hosts must fail.
+    fn hosts_min(&self) -> usize {
+        let is_enough = self.slowest_ms.is_some() || self.is_acquaintance_failing || self.is_down;
+        if is_enough { 1 } else { STRANGERS_MIN }
     }
 
     /// Hosts that failed since the last answer, and what was known of each before.
@@ -160,6 +215,8 @@ impl Suspicion {
 
     fn forget_failures(&mut self) {
         self.asking_since = None;
+        self.is_acquaintance_failing = false;
+        self.is_down = false;
         self.failing.clear();
     }
 

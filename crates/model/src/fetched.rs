@@ -213,6 +213,18 @@ pub enum Retry {
     NotCounted,
 }
 
+/// What a visit shows about the network on this side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkSign {
+    /// It works: somebody answered. A machine that refuses the connection and a resolver that knows no
+    /// such name are answers, too.
+    Alive,
+    /// Nothing: no answer came in time, and the fault may be on either side.
+    Unknown,
+    /// It does not work: there is no route, or no resolver.
+    Down,
+}
+
 /// One finished visit, with what the scheduler needs to know about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
@@ -226,6 +238,8 @@ pub struct Fetched {
     pub address: Option<IpAddr>,
     /// How long from now the server asked not to be asked again (`Retry-After`), an hour at most.
     pub retry_after_ms: Option<u64>,
+    /// What it shows about the network here.
+    pub network: NetworkSign,
 }
 
 impl Fetched {

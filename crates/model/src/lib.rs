@@ -43,7 +43,8 @@ pub use crate::fetch_rules::{
     BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
 };
 pub use crate::fetched::{
-    FetchOutcome, Fetched, MediaType, RawPage, Retry, Validators, is_content_coding, looks_binary,
+    FetchOutcome, Fetched, MediaType, NetworkSign, RawPage, Retry, Validators, is_content_coding,
+    looks_binary,
 };
 pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};

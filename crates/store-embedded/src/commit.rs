@@ -108,6 +108,11 @@ impl<'a> StepWriter<'a> {
         for (crawl, host, at) in step.errand_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));
         }
+        for (crawl, host, at) in step.last_requests {
+            self.update_host(crawl, &host, |row| {
+                row.last_request_at = row.last_request_at.max(Some(at));
+            });
+        }
         for (crawl, active_ms) in step.active_ms {
             if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
                 memory.stats.active_ms += active_ms;
@@ -568,7 +573,8 @@ impl<'a> StepWriter<'a> {
         let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
         self.batch.insert(&self.store.keyspaces.queue, key, encode(&row));
         self.put_url(visit.crawl, visit.key, &UrlRow::Queued { place: visit.place });
-        self.committed.queued.push(NewlyQueued { visit, due });
+        // Who was asked to wait just now has heard it from the answer itself.
+        self.committed.queued.push(NewlyQueued { visit, due, asked_to_wait: false });
     }
 
     pub(crate) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {

@@ -226,7 +226,8 @@ impl QueueRow {
             lastmod: self.lastmod,
             attempt: self.attempt,
         };
-        NewlyQueued { visit, due }
+        let asked_to_wait = self.last_failure == Some(Reason::RetryAfter);
+        NewlyQueued { visit, due, asked_to_wait }
     }
 
     pub(crate) fn into_record(self, place: QueuePlace) -> UrlRecord {

@@ -29,6 +29,9 @@ pub struct Step {
     pub reread: Vec<PageRecord>,
     /// Requests that belong to no URL of a crawl: those for robots.txt.
     pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
+    /// When hosts were last asked by visits that leave nothing else behind: they are still under way, or
+    /// are given back to the queue.
+    pub last_requests: Vec<(CrawlNo, Host, Timestamp)>,
     /// What is to be known of ids although no visit brought it: holes that are asked again.
     pub runs: Vec<(CrawlNo, u32, KeptRun)>,
     /// URLs that failed and are asked again; the store gives them their places. Others are passed over.
@@ -80,6 +83,7 @@ impl Step {
             && self.imports.is_empty()
             && self.reread.is_empty()
             && self.errand_requests.is_empty()
+            && self.last_requests.is_empty()
             && self.runs.is_empty()
             && self.again.is_empty()
             && self.give_up.is_empty()
@@ -235,6 +239,8 @@ pub struct NewlyQueued {
     pub visit: Visit,
     /// Not before this time.
     pub due: Option<Timestamp>,
+    /// The host asked for that time (`Retry-After`).
+    pub asked_to_wait: bool,
 }
 
 /// A queue row that is gone.

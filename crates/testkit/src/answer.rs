@@ -19,6 +19,17 @@ pub struct FakeAnswer {
     pub delay: Duration,
     /// The connection is cut instead of answering.
     pub reset: bool,
+    /// Nothing comes back at all. A real server can only cut the connection instead.
+    pub lost: Option<Lost>,
+}
+
+/// How a request is lost on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Nobody answers: a dead host, or a dead line.
+    Silent,
+    /// The machine has no network to send it to.
+    NoRoute,
 }
 
 impl FakeAnswer {
@@ -53,6 +64,7 @@ impl FakeAnswer {
             body: body.into(),
             delay: Duration::ZERO,
             reset: false,
+            lost: None,
         }
     }
 
@@ -81,6 +93,16 @@ impl FakeAnswer {
     /// The connection is cut.
     pub fn cut() -> Self {
         Self { reset: true, ..Self::plain(0, "") }
+    }
+
+    /// Nobody answers: the host is dead, or the line is.
+    pub fn silence() -> Self {
+        Self { lost: Some(Lost::Silent), ..Self::cut() }
+    }
+
+    /// There is no network.
+    pub fn no_route() -> Self {
+        Self { lost: Some(Lost::NoRoute), ..Self::cut() }
     }
 
     /// The same answer, after a delay.

@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, ResolveFailure, Resolved, retry_after_ms};
-use telusur_model::{Clock, FetchOutcome, Fetched, PageUrl, RawPage, Reason, Retry};
+use telusur_model::{Clock, FetchOutcome, Fetched, NetworkSign, PageUrl, RawPage, Reason, Retry};
 
-use crate::answer::{FakeAnswer, FakeRequest, Website};
+use crate::answer::{FakeAnswer, FakeRequest, Lost, Website};
 use crate::fake_web::{FakeWeb, LiveWeb};
 use crate::request_log::RequestLog;
+
+/// The detail of a failure for want of a route.
+const NO_ROUTE: &str = "network is unreachable";
 
 /// Asks a [`Website`] in memory.
 pub struct FakeWebFetcher {
@@ -70,6 +73,7 @@ impl Fetch for FakeWebFetcher {
             _ => None,
         };
         Fetched {
+            network: network_sign(&outcome),
             outcome,
             requested_at: address.map(|_| started_at),
             took_ms: self.clock.now().ms_since(started_at),
@@ -91,6 +95,15 @@ impl Fetch for FakeWebFetcher {
 
 /// What a real fetcher would make of this answer.
 fn outcome(url: &PageUrl, answer: FakeAnswer, body_bytes_max: u64) -> FetchOutcome {
+    match answer.lost {
+        Some(Lost::Silent) => {
+            return failed_for_now(Reason::TimeoutConnect, "no answer".to_owned());
+        }
+        Some(Lost::NoRoute) => {
+            return failed_for_now(Reason::Refused, NO_ROUTE.to_owned());
+        }
+        None => {}
+    }
     if answer.reset {
         return failed_for_now(Reason::ConnectionReset, "the connection was cut".to_owned());
     }
@@ -114,6 +127,17 @@ fn outcome(url: &PageUrl, answer: FakeAnswer, body_bytes_max: u64) -> FetchOutco
         truncated: answer.body.len() > limit,
         wire_bytes: answer.body.len().min(limit) as u64,
     })
+}
+
+/// What a real fetcher would say about the network.
+fn network_sign(outcome: &FetchOutcome) -> NetworkSign {
+    match outcome {
+        FetchOutcome::Failed { detail, .. } if detail == NO_ROUTE => NetworkSign::Down,
+        FetchOutcome::Failed { why: Reason::TimeoutConnect | Reason::TimeoutFirstByte, .. } => {
+            NetworkSign::Unknown
+        }
+        _ => NetworkSign::Alive,
+    }
 }
 
 fn failed_for_now(why: Reason, detail: String) -> FetchOutcome {

@@ -30,7 +30,7 @@ mod html_check;
 #[cfg(test)]
 mod test_client;
 
-pub use crate::answer::{FakeAnswer, FakeRequest, Website};
+pub use crate::answer::{FakeAnswer, FakeRequest, Lost, Website};
 pub use crate::bad_server::BadServer;
 pub use crate::costly_feeds::CostlyFeeds;
 pub use crate::crowd::{Crowd, CrowdError};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, RobotsRules, Timestamp, Visit,
+    CrawlNo, CrawlState, CrawlStats, FinishReason, Host, HostRow, Moment, RobotsRules, Timestamp,
+    Visit,
 };
 use telusur_store::{Committed, CrawlRecord, KeptRun};
 
@@ -144,6 +145,7 @@ impl CrawlTask {
             patience: Patience::default(),
         };
         self.crawls.insert(crawl, running);
+        self.has_begun(now);
         self.show();
         Ok(())
     }
@@ -309,7 +311,24 @@ impl CrawlTask {
         };
         ending.written = Some(state);
         self.account(crawl, now, 0)?;
+        self.note_last_requests(crawl, now)?;
         self.write(CommitWork::State { crawl, state })
+    }
+
+    /// Writes down when hosts were asked that are still owed a delay. Visits that are under way or given
+    /// back to the queue do not say so themselves, and the next process may follow at once.
+    fn note_last_requests(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
+        let wall = self.clock.wall();
+        let hosts: Vec<(Host, Timestamp)> = self
+            .frontier
+            .asked_lately(crawl, now)
+            .into_iter()
+            .map(|(host, at)| (host, Timestamp(wall.0.saturating_sub(now.ms_since(at)))))
+            .collect();
+        if hosts.is_empty() {
+            return Ok(());
+        }
+        self.write(CommitWork::LastRequests { crawl, hosts })
     }
 
     pub(super) fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {

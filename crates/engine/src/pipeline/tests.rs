@@ -33,7 +33,14 @@ fn page(visit: &Visit, bytes: u64) -> Fetched {
         truncated: false,
         wire_bytes: bytes,
     });
-    Fetched { outcome, requested_at: None, took_ms: 0, address: None, retry_after_ms: None }
+    Fetched {
+        outcome,
+        requested_at: None,
+        took_ms: 0,
+        address: None,
+        retry_after_ms: None,
+        network: telusur_model::NetworkSign::Alive,
+    }
 }
 
 /// A pipeline, and who is blocked by what it said so far.

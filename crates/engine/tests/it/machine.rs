@@ -21,7 +21,7 @@ fn offline() -> CrawlState {
 async fn dead_crawls_are_paused_alone_and_go_on_when_somebody_answers() {
     let bench = Bench::of_hosts(|host, _| match host {
         "good.test" => page(&[]),
-        _ => FakeAnswer::cut().after(std::time::Duration::from_secs(5)),
+        _ => FakeAnswer::silence().after(std::time::Duration::from_secs(5)),
     });
     let store = bench.open();
     let engine = bench.engine(&store);
@@ -55,7 +55,7 @@ async fn a_crawl_without_a_network_goes_on_by_itself_when_it_is_back() {
     static IS_BACK: AtomicBool = AtomicBool::new(false);
     let bench = Bench::of_hosts(|_, _| match IS_BACK.load(Ordering::Relaxed) {
         true => page(&[]),
-        false => FakeAnswer::cut(),
+        false => FakeAnswer::silence(),
     });
     let store = bench.open();
     let engine = bench.engine(&store);
@@ -75,7 +75,7 @@ async fn a_crawl_without_a_network_can_be_resumed() {
     static IS_BACK: AtomicBool = AtomicBool::new(false);
     let bench = Bench::of_hosts(|_, _| match IS_BACK.load(Ordering::Relaxed) {
         true => page(&[]),
-        false => FakeAnswer::cut(),
+        false => FakeAnswer::silence(),
     });
     let store = bench.open();
     let engine = bench.engine(&store);
@@ -108,7 +108,7 @@ async fn a_probe_that_stalls_or_is_refused_costs_the_site_nothing() {
         }
         _ => {
             PROBES.fetch_add(1, Ordering::Relaxed);
-            FakeAnswer::cut().after(std::time::Duration::from_secs(25))
+            FakeAnswer::silence().after(std::time::Duration::from_secs(25))
         }
     });
     let mut both = polite_crawl();

@@ -1,12 +1,13 @@
 //! How hosts are treated while crawls run, stop and start again.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use telusur_model::Moment;
+use telusur_model::{Clock, Moment};
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeAnswer, FakeWebSpec};
 
-use crate::bench::{Bench, accept, crawl, finished, polite_crawl, until};
+use crate::bench::{Bench, accept, crawl, finished, polite_crawl, until, url};
 
 fn web() -> FakeWebSpec {
     FakeWebSpec {
@@ -63,6 +64,48 @@ async fn the_delay_holds_from_crawl_to_crawl() {
         }
     }
     assert_spaced(&bench, HALF_AN_HOUR_MS);
+}
+
+/// Longer than a paused clock runs ahead while threads of the engine are at work.
+const SLOW: Duration = Duration::from_secs(10_000_000);
+
+/// A page that was under way when the engine was stopped left no trace: its host was asked again as soon
+/// as the next engine ran.
+#[tokio::test(start_paused = true)]
+async fn the_delay_holds_after_a_stop_with_visits_under_way() {
+    let (bench, clock) =
+        Bench::of_hosts_by_hand(|_, _| FakeAnswer::html("<title>Slow</title>").after(SLOW));
+    let mut crawl = crawl(vec![url("http://a.test/")]);
+    crawl.politeness.delay_ms = HALF_AN_HOUR_MS;
+    crawl.fetch.timeout_ms = u64::MAX;
+    let mut no = None;
+    for requests in 1..=2 {
+        let store = bench.open();
+        let engine = bench.engine(&store);
+        let no = *no.get_or_insert_with(|| accept(&store, crawl.clone()));
+        engine.handle().run(no).await.unwrap();
+        while bench.fetcher.log().len() < requests {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            clock.advance_ms(60_000);
+        }
+        // The visit has its time to end, and does not.
+        let (stopped, ()) = tokio::join!(engine.shutdown(), async {
+            tokio::task::yield_now().await;
+            while clock.now() < stop_by(&bench) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                clock.advance_ms(1_000);
+            }
+        });
+        stopped.unwrap();
+        // Its task has the directory open until it ends. Nobody's clock but its own goes on.
+        tokio::time::sleep(2 * SLOW).await;
+    }
+    assert_spaced(&bench, HALF_AN_HOUR_MS);
+}
+
+/// Some time after the last request: longer than an ending crawl waits for its visits.
+fn stop_by(bench: &Bench) -> Moment {
+    bench.fetcher.log().requests().last().unwrap().started_at.plus_ms(90_000)
 }
 
 /// What an earlier crawl learned about a host counts as well as what it was told.

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use telusur_model::{
-    CrawlNo, Door, FetchOutcome, Fetched, FinishReason, IdState, Moment, PageUrl, Politeness,
-    QueuePlace, Rates, RawPage, Resume, RobotsRules, Template, Timestamp, UrlKey, Via, Visit, Walk,
-    WalkRules,
+    CrawlNo, Door, FetchOutcome, Fetched, FinishReason, IdState, Moment, NetworkSign, PageUrl,
+    Politeness, QueuePlace, Rates, RawPage, Resume, RobotsRules, Template, Timestamp, UrlKey, Via,
+    Visit, Walk, WalkRules,
 };
 
 use crate::{CrawlStart, Frontier, IdEnd, Linear, Next, Opening, RobotsKnown};
@@ -67,7 +67,8 @@ fn fetched(visit: &Visit, status: u16, now: Moment) -> Fetched {
         wire_bytes: 0,
     });
     let address = Some(address(&visit.url));
-    Fetched { outcome, requested_at: Some(now), took_ms: 0, address, retry_after_ms: None }
+    let network = NetworkSign::Alive;
+    Fetched { outcome, requested_at: Some(now), took_ms: 0, address, retry_after_ms: None, network }
 }
 
 fn end(frontier: &mut Frontier, visit: &Visit, state: IdState, now: Moment) {

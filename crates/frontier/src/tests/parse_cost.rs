@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use telusur_model::{
-    CrawlNo, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, PageUrl, Politeness, Purpose,
-    QueuePlace, RawPage, RobotsRules, Timestamp, UrlKey, Via, Visit,
+    CrawlNo, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, NetworkSign, PageUrl,
+    Politeness, Purpose, QueuePlace, RawPage, RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
 
 use crate::{CrawlStart, Frontier, Next, PageCost};
@@ -78,7 +78,9 @@ fn fetch(frontier: &mut Frontier, visit: &Visit, now: u64) {
     });
     let requested_at = Some(Moment(now));
     let address = Some(ADDRESS);
-    let fetched = Fetched { outcome, requested_at, took_ms: 0, address, retry_after_ms: None };
+    let network = NetworkSign::Alive;
+    let fetched =
+        Fetched { outcome, requested_at, took_ms: 0, address, retry_after_ms: None, network };
     frontier.finished(visit, &fetched, Moment(now));
 }
 

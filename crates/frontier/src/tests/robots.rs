@@ -1,8 +1,8 @@
 //! Rules of origins, errands for them, and workers that wait in vain.
 
 use telusur_model::{
-    CrawlNo, Door, Fetched, Host, Lane, Moment, PageUrl, Politeness, Purpose, QueuePlace,
-    RobotsRules, Timestamp, UrlKey, Via, Visit,
+    CrawlNo, Door, Fetched, Host, Lane, Moment, NetworkSign, PageUrl, Politeness, Purpose,
+    QueuePlace, RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
 
 use super::rules::{Plain, no_delay};
@@ -61,6 +61,7 @@ fn errands_go_first_and_need_no_rules() {
         took_ms: 1,
         address: None,
         retry_after_ms: None,
+        network: NetworkSign::Alive,
     };
     assert_eq!(sim.frontier.finished(&errand, &fetched, Moment(51)), Disposition::Settle);
     sim.frontier.committed(CrawlNo(1), &errand.url.host(), errand.place, false);

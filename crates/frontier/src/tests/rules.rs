@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use telusur_model::{
-    CrawlNo, Fairness, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, PageUrl,
-    Politeness, Retry, RobotsRules, Visit,
+    CrawlNo, Fairness, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, NetworkSign,
+    PageUrl, Politeness, Retry, RobotsRules, Visit,
 };
 
-use super::sim::{Rng, Sim, Web, chain_link, failed, page, url};
+use super::sim::{Rng, Sim, Web, chain_link, failed, network_sign, page, url};
 use crate::{CrawlStart, Disposition, Frontier, HostStart, Next};
 
 /// One answer for every host, and a fixed number of links.
@@ -354,6 +354,7 @@ fn verdict(outcome: impl Fn(&Visit) -> FetchOutcome, politeness: Politeness) -> 
         took_ms: 10,
         address: None,
         retry_after_ms: None,
+        network: network_sign(&outcome(&visit)),
     };
     sim.frontier.finished(&visit, &fetched, Moment(10))
 }
@@ -540,6 +541,7 @@ fn a_fetch_to_another_address_than_announced_counts_there() {
         took_ms: 10,
         address: Some("127.0.0.9".parse().unwrap()),
         retry_after_ms: None,
+        network: NetworkSign::Alive,
     };
     for (visit, at) in visits.iter().zip([100, 900]) {
         sim.frontier.finished(visit, &fetched(visit, at), Moment(910));

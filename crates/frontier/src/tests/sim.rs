@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr};
 
 use telusur_model::{
-    CrawlNo, Door, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, PageUrl, Politeness,
-    Purpose, QueuePlace, RawPage, Reason, Retry, Timestamp, UrlKeyer, Via, Visit,
+    CrawlNo, Door, FetchOutcome, Fetched, FinishReason, Host, Lane, Moment, NetworkSign, PageUrl,
+    Politeness, Purpose, QueuePlace, RawPage, Reason, Retry, Timestamp, UrlKeyer, Via, Visit,
 };
 
 use crate::{CrawlStart, Disposition, Frontier, HostStart, Next, Region, RobotsKnown};
@@ -55,6 +55,10 @@ pub(super) trait Web {
     fn links(&mut self, _visit: &Visit) -> Vec<PageUrl> {
         Vec::new()
     }
+    /// What an outcome shows about the network.
+    fn network(&self, outcome: &FetchOutcome) -> NetworkSign {
+        network_sign(outcome)
+    }
     fn is_hot(&self, _url: &PageUrl) -> bool {
         false
     }
@@ -78,6 +82,16 @@ pub(super) fn page(visit: &Visit, status: u16) -> FetchOutcome {
         truncated: false,
         wire_bytes: 0,
     })
+}
+
+/// Whoever cannot be reached is silent.
+pub(super) fn network_sign(outcome: &FetchOutcome) -> NetworkSign {
+    match outcome {
+        FetchOutcome::Failed { .. } | FetchOutcome::Refused { .. } => NetworkSign::Unknown,
+        FetchOutcome::Page(_) | FetchOutcome::Redirected { .. } | FetchOutcome::NotModified => {
+            NetworkSign::Alive
+        }
+    }
 }
 
 pub(super) fn failed(retry: Retry) -> FetchOutcome {
@@ -465,6 +479,7 @@ impl<W: Web> Sim<W> {
 
     fn finish(&mut self, visit: Visit, outcome: FetchOutcome, requested_at: Option<Moment>) {
         let fetched = Fetched {
+            network: self.web.network(&outcome),
             outcome,
             requested_at,
             took_ms: requested_at.map_or(0, |at| self.now.ms_since(at)),

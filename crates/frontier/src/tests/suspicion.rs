@@ -3,10 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use telusur_model::{CrawlNo, FetchOutcome, Moment, PageUrl, Politeness, Retry, Visit};
+use telusur_model::{
+    CrawlNo, FetchOutcome, Moment, NetworkSign, PageUrl, Politeness, Retry, Visit,
+};
 
 use super::rules::{Plain, no_delay};
-use super::sim::{Rng, Sim, Web, chain_link, failed, page, url};
+use super::sim::{Rng, Sim, Web, chain_link, failed, network_sign, page, url};
 
 /// A web in which everybody answers until some moment, and from another one on again.
 #[derive(Clone)]
@@ -262,4 +264,143 @@ fn what_a_probe_brings_is_not_held_against_the_host() {
         let probes = sim.log.iter().filter(|asked| asked.url.path() == "/999999").count();
         assert_eq!(probes, 1, "it is not repeated");
     }
+}
+
+/// A web that cannot be reached before some moment.
+struct Late {
+    now: Rc<Cell<u64>>,
+    up_at_ms: u64,
+    /// What a failure shows.
+    sign: NetworkSign,
+}
+
+impl Late {
+    fn is_up(&self) -> bool {
+        self.now.get() >= self.up_at_ms
+    }
+}
+
+impl Web for Late {
+    fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
+        if self.is_up() { page(visit, 200) } else { failed(Retry::Later) }
+    }
+
+    fn response_ms(&mut self, _visit: &Visit, _rng: &mut Rng) -> u64 {
+        1
+    }
+
+    fn network(&self, outcome: &FetchOutcome) -> NetworkSign {
+        match network_sign(outcome) {
+            NetworkSign::Alive => NetworkSign::Alive,
+            NetworkSign::Unknown | NetworkSign::Down => self.sign,
+        }
+    }
+}
+
+fn late(up_at_ms: u64, sign: NetworkSign) -> (Sim<Late>, impl Fn(&Sim<Late>) -> bool) {
+    let now = Rc::new(Cell::new(0));
+    let sim = Sim::new(Late { now: now.clone(), up_at_ms, sign });
+    let watch = move |sim: &Sim<Late>| {
+        now.set(sim.now.0);
+        false
+    };
+    (sim, watch)
+}
+
+/// A service that starts before its network once failed everything that was queued: what fails at once
+/// has used up its attempts within twelve seconds, before anything is suspected.
+#[test]
+fn a_network_that_comes_after_the_start_costs_no_attempts() {
+    let (mut sim, watch) = late(90_000, NetworkSign::Unknown);
+    for no in 1..=4 {
+        sim.start(no, no_delay(), None);
+        sim.seed(no, url(&format!("h{no}.com"), 0));
+    }
+    sim.run(Moment(90_000), &watch);
+    assert!(sim.settled.is_empty(), "{:?}", sim.settled);
+    sim.run(Moment(400_000), &watch);
+    for no in 1..=4 {
+        assert_eq!(sim.pages_of(no), 1, "crawl {no}");
+    }
+    let counted = sim.log.iter().map(|asked| asked.attempt).max();
+    assert!(counted <= Some(2), "only what failed before the third host: attempt {counted:?}");
+}
+
+/// One host is enough if it has brought pages before.
+#[test]
+fn a_crawl_of_one_host_that_goes_on_before_the_network_loses_nothing() {
+    let now = Rc::new(Cell::new(0));
+    let web =
+        Outage { now: now.clone(), from_ms: 3_500, to_ms: 90_000, fails_ms: 1, has_links: false };
+    let mut sim = Sim::new(web);
+    sim.start(1, Politeness::default(), None);
+    (0..5).for_each(|number| sim.seed(1, url("only.com", number)));
+    let watch = |sim: &Sim<Outage>| {
+        now.set(sim.now.0);
+        false
+    };
+    sim.run(Moment(3_500), watch);
+    assert!((1..5).contains(&sim.pages_of(1)));
+    sim.restart(0);
+    sim.run(Moment(400_000), watch);
+    assert_eq!(sim.pages_of(1), 5);
+}
+
+/// Without a route, nobody needs a second opinion.
+#[test]
+fn a_machine_without_a_route_blames_no_host() {
+    let (mut sim, watch) = late(90_000, NetworkSign::Down);
+    sim.start(1, no_delay(), None);
+    sim.seed(1, url("only.com", 0));
+    sim.run(Moment(60_000), &watch);
+    assert!(sim.settled.is_empty());
+    assert!(sim.frontier.cut_off_since(CrawlNo(1)).is_some());
+    assert!(sim.frontier.is_outage_likely());
+    sim.run(Moment(200_000), &watch);
+    assert_eq!(sim.pages_of(1), 1);
+}
+
+/// A refused connection is an answer of a machine, an unknown name one of a resolver.
+#[test]
+fn hosts_that_refuse_are_given_up_and_nothing_is_suspected() {
+    for crawls in [1, 8] {
+        let (mut sim, watch) = late(u64::MAX, NetworkSign::Alive);
+        for no in 1..=crawls {
+            sim.start(no, no_delay(), None);
+            sim.seed(no, url(&format!("closed{no}.com"), 0));
+        }
+        sim.run(Moment(60_000), |sim| {
+            assert_eq!(sim.frontier.suspects_network_since(), None, "at {:?}", sim.now);
+            watch(sim) || sim.ends.len() == crawls as usize
+        });
+        assert_eq!((sim.settled.len(), sim.ends.len()), (crawls as usize, crawls as usize));
+        assert!(sim.now < Moment(20_000), "{:?}", sim.now);
+    }
+}
+
+/// One silent host that never answered is a wrong address: its crawl ends soon.
+#[test]
+fn a_crawl_of_one_silent_host_ends() {
+    let (mut sim, watch) = late(u64::MAX, NetworkSign::Unknown);
+    sim.start(1, no_delay(), None);
+    sim.seed(1, url("dead.com", 0));
+    sim.run(Moment(60_000), |sim| watch(sim) || !sim.ends.is_empty());
+    assert_eq!(sim.settled.len(), 1);
+    assert!(sim.now < Moment(20_000), "{:?}", sim.now);
+}
+
+/// Somebody refused while we suspected ourselves: the network works.
+#[test]
+fn a_refused_connection_ends_the_suspicion() {
+    let (mut sim, watch) = late(u64::MAX, NetworkSign::Unknown);
+    sim.start(1, no_delay(), None);
+    for host in 1..=4 {
+        (0..20).for_each(|number| sim.seed(1, url(&format!("dead{host}.com"), number)));
+    }
+    sim.run(Moment(40_000), &watch);
+    assert!(sim.frontier.suspects_network_since().is_some());
+    sim.web.sign = NetworkSign::Alive;
+    sim.run(Moment(80_000), &watch);
+    assert_eq!(sim.frontier.suspects_network_since(), None);
+    assert_eq!(sim.frontier.cut_off_since(CrawlNo(1)), None);
 }

@@ -378,7 +378,7 @@ fn host_view(row: HostRow, own_ms: u64, parked: Option<&ParkedHost>) -> HostView
 }
 
 fn queued_view(host: &Host, queued: NewlyQueued) -> QueuedView {
-    let NewlyQueued { visit, due } = queued;
+    let NewlyQueued { visit, due, asked_to_wait: _ } = queued;
     QueuedView {
         url: visit.url.to_string(),
         host: host.to_string(),
