@@ -16,7 +16,7 @@ use crate::bad_server::{Step, follow};
 use crate::clock::TokioClock;
 use crate::fake_web::{FakeWeb, FakeWebSpec, LiveWeb, SpecError, host_address};
 use crate::request_log::RequestLog;
-use crate::server::{Desk, bind_all};
+use crate::server::{Responder, bind_all};
 
 /// What the gzip bomb unpacks to.
 const BOMB_BYTES: usize = 64 << 20;
@@ -66,11 +66,11 @@ impl Crowd {
         let listeners = bind_all(&addresses).await?;
         let web = web.on_port(listeners.port);
         let log = Arc::new(RequestLog::new(Arc::new(TokioClock::new())));
-        let desk = Desk::new(Arc::new(LiveWeb::new(web.clone())), Some(Arc::clone(&log)));
+        let responder = Responder::new(Arc::new(LiveWeb::new(web.clone())), Some(Arc::clone(&log)));
         let mut tasks = JoinSet::new();
         for (host, listener) in listeners.sockets.into_iter().enumerate() {
             let habit = (host < bad).then(|| habits[host % habits.len()].clone());
-            tasks.spawn(receive(listener, habit, desk.clone()));
+            tasks.spawn(receive(listener, habit, responder.clone()));
         }
         Ok(Self { web, bad, log, _tasks: tasks })
     }
@@ -101,15 +101,15 @@ impl Crowd {
     }
 }
 
-async fn receive(listener: TcpListener, habit: Option<Vec<Step>>, desk: Desk) {
+async fn receive(listener: TcpListener, habit: Option<Vec<Step>>, responder: Responder) {
     let mut visitors = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
-        let (habit, desk) = (habit.clone(), desk.clone());
+        let (habit, responder) = (habit.clone(), responder.clone());
         visitors.spawn(async move {
             // That the visitor goes away in the middle is what misbehaviour is about.
             let _ = match habit {
                 Some(script) => follow(stream, script).await,
-                None => desk.talk(stream).await,
+                None => responder.talk(stream).await,
             };
         });
         while visitors.try_join_next().is_some() {}

@@ -13,7 +13,7 @@ use super::lures::{Lures, is_public};
 use super::name_server::answer_names;
 use crate::clock::TokioClock;
 use crate::request_log::RequestLog;
-use crate::server::Desk;
+use crate::server::Responder;
 
 /// Where something usually listens that a crawler has no business with, and the web itself. A
 /// connection to any other port shows in the kernel's count.
@@ -39,12 +39,12 @@ struct Seen {
 impl Shore {
     pub(super) async fn watch(lures: Arc<Lures>) -> io::Result<Self> {
         let log = Arc::new(RequestLog::new(Arc::new(TokioClock::new())));
-        let desk = Desk::new(lures, Some(Arc::clone(&log)));
+        let responder = Responder::new(lures, Some(Arc::clone(&log)));
         let seen = Arc::new(Seen::default());
         let mut tasks = JoinSet::new();
         for &port in PORTS {
             let listener = TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await?;
-            tasks.spawn(receive(listener, desk.clone(), Arc::clone(&seen)));
+            tasks.spawn(receive(listener, responder.clone(), Arc::clone(&seen)));
         }
         tasks.spawn(async {
             // Without names there are no visitors, and the proof fails for want of them.
@@ -71,7 +71,7 @@ impl Shore {
     }
 }
 
-async fn receive(listener: TcpListener, desk: Desk, seen: Arc<Seen>) {
+async fn receive(listener: TcpListener, responder: Responder, seen: Arc<Seen>) {
     let mut visitors = JoinSet::new();
     while let Ok((stream, _)) = listener.accept().await {
         let Ok(address) = stream.local_addr() else { continue };
@@ -81,10 +81,10 @@ async fn receive(listener: TcpListener, desk: Desk, seen: Arc<Seen>) {
             continue;
         }
         *lock(&seen.served) += 1;
-        let desk = desk.clone();
+        let responder = responder.clone();
         visitors.spawn(async move {
             // A visitor that goes away in the middle is its own affair.
-            let _ = desk.talk(stream).await;
+            let _ = responder.talk(stream).await;
         });
         while visitors.try_join_next().is_some() {}
     }

@@ -99,7 +99,7 @@ pub(crate) struct LoopbackServer {
 
 /// What every connection needs.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct Responder {
     website: Arc<dyn Website>,
     log: Option<Arc<RequestLog>>,
     stopping: CancellationToken,
@@ -113,9 +113,9 @@ impl LoopbackServer {
     ) -> Self {
         let stopping = CancellationToken::new();
         let tasks = TaskTracker::new();
-        let desk = Desk { stopping: stopping.clone(), ..Desk::new(website, log) };
+        let responder = Responder { stopping: stopping.clone(), ..Responder::new(website, log) };
         for listener in listeners.sockets {
-            tasks.spawn(accept(listener, desk.clone(), tasks.clone()));
+            tasks.spawn(accept(listener, responder.clone(), tasks.clone()));
         }
         Self { port: listeners.port, tasks, stopping: stopping.drop_guard() }
     }
@@ -127,18 +127,18 @@ impl LoopbackServer {
     }
 }
 
-async fn accept(listener: TcpListener, desk: Desk, tasks: TaskTracker) {
+async fn accept(listener: TcpListener, responder: Responder, tasks: TaskTracker) {
     loop {
         let accepted = tokio::select! {
-            () = desk.stopping.cancelled() => return,
+            () = responder.stopping.cancelled() => return,
             accepted = listener.accept() => accepted,
         };
         match accepted {
             Ok((stream, _)) => {
-                let desk = desk.clone();
+                let responder = responder.clone();
                 tasks.spawn(async move {
                     // A client that goes away in the middle is its own affair.
-                    let _ = desk.talk(stream).await;
+                    let _ = responder.talk(stream).await;
                 });
             }
             // Out of file descriptors, most likely: connections must end before the next try.
@@ -147,7 +147,7 @@ async fn accept(listener: TcpListener, desk: Desk, tasks: TaskTracker) {
     }
 }
 
-impl Desk {
+impl Responder {
     pub(crate) fn new(website: Arc<dyn Website>, log: Option<Arc<RequestLog>>) -> Self {
         Self { website, log, stopping: CancellationToken::new() }
     }
