@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
-use telusur_engine::desk::Answer;
+use telusur_engine::control::Answer;
 use telusur_store::StoreError;
 
 /// The media type of RFC 9457.
@@ -242,7 +242,7 @@ impl From<RequestError> for Problem {
 }
 
 impl Problem {
-    /// The last line of an answer of the desk, if it says that something went wrong.
+    /// The last line of a reply of control, if it says that something went wrong.
     pub(crate) fn of_answer(last: &Answer) -> Option<Self> {
         let Answer::Error { code, text } = last else { return None };
         Some(match code.as_str() {

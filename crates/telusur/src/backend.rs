@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use telusur_engine::desk::{self, Answer, Ask, Desk};
+use telusur_engine::control::{self, Answer, Ask, Control};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
@@ -77,7 +77,7 @@ fn when_free<T, E>(
 /// Whether some process owns a directory and answers questions about it. One that has it for a moment
 /// does not.
 pub fn is_served(dir: &Path) -> bool {
-    desk::is_served(&DataDir::control_socket(dir))
+    control::is_served(&DataDir::control_socket(dir))
 }
 
 /// Opens the search index of a data directory that is ours. The index is derived: one that is gone,
@@ -111,14 +111,14 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
 /// every line of the answer until it returns false.
 pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
     expect_data(dir, ask)?;
-    let way = WayToDesk::open(dir, IndexUse::of(ask))?;
+    let way = DirectoryControl::open(dir, IndexUse::of(ask))?;
     let answered = way.ask(ask, each);
-    let is_own = way.desk.is_ok();
+    let is_own = way.control.is_ok();
     way.close()?;
     match answered {
         // The index is built anew by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = WayToDesk::open(dir, IndexUse::of(ask))?;
+            let way = DirectoryControl::open(dir, IndexUse::of(ask))?;
             let answered = way.ask(ask, each);
             way.close()?;
             answered
@@ -131,12 +131,12 @@ pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Resul
 pub fn ask_often<T, E: From<Message>>(
     dir: &Path,
     index: IndexUse,
-    run: impl FnOnce(&WayToDesk) -> Result<T, E>,
+    run: impl FnOnce(&DirectoryControl) -> Result<T, E>,
 ) -> Result<T, E> {
     if !is_there(dir)? {
         return Err(nothing_yet(dir).into());
     }
-    let way = WayToDesk::open(dir, index)?;
+    let way = DirectoryControl::open(dir, index)?;
     let result = run(&way);
     way.close()?;
     result
@@ -166,37 +166,37 @@ impl IndexUse {
     }
 }
 
-/// The way to a directory's desk: our own, or that of the process that owns the directory.
-pub struct WayToDesk {
+/// The way to a directory's control: our own, or that of the process that owns the directory.
+pub struct DirectoryControl {
     dir: PathBuf,
-    desk: Result<OwnDesk, OwnerPid>,
+    control: Result<OwnControl, OwnerPid>,
 }
 
-struct OwnDesk {
-    desk: Desk,
+struct OwnControl {
+    control: Control,
     store: Arc<dyn Store>,
     was_closed: bool,
 }
 
 struct OwnerPid(String);
 
-impl WayToDesk {
+impl DirectoryControl {
     fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
-        let desk = match open_store(dir) {
-            Ok(store) => Ok(OwnDesk::new(dir, Arc::new(store), index)?),
+        let control = match open_store(dir) {
+            Ok(store) => Ok(OwnControl::new(dir, Arc::new(store), index)?),
             Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
             Err(error) => return Err(store_message(&error)),
         };
-        Ok(Self { dir: dir.to_owned(), desk })
+        Ok(Self { dir: dir.to_owned(), control })
     }
 
     /// Asks, and calls `each` with every line of the answer until it returns false.
     pub fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
-        let last = match &self.desk {
+        let last = match &self.control {
             Ok(own) => own.ask(ask, each),
             Err(OwnerPid(pid)) => {
                 let socket = DataDir::control_socket(&self.dir);
-                desk::ask(&socket, ask, each).map_err(|error| {
+                control::ask(&socket, ask, each).map_err(|error| {
                     let what = format!(
                         "{} is in use by pid {pid}, which does not answer: {error}",
                         dir_shown(&self.dir)
@@ -212,7 +212,7 @@ impl WayToDesk {
     }
 
     fn close(self) -> Result<(), Message> {
-        match self.desk {
+        match self.control {
             // A look at a killed crawl must not make the next start believe that it was closed.
             Ok(own) if own.was_closed => own.store.close().map_err(|error| store_message(&error)),
             _ => Ok(()),
@@ -220,7 +220,7 @@ impl WayToDesk {
     }
 }
 
-impl OwnDesk {
+impl OwnControl {
     fn new(dir: &Path, store: Arc<dyn Store>, index: IndexUse) -> Result<Self, Message> {
         let was_closed = store.was_closed();
         let index = match index {
@@ -229,14 +229,14 @@ impl OwnDesk {
             IndexUse::IfThere => index_if_there(dir),
             IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
         };
-        let desk = Desk::of_store(Arc::clone(&store)).with_index(index);
-        Ok(Self { desk, store, was_closed })
+        let control = Control::of_store(Arc::clone(&store)).with_index(index);
+        Ok(Self { control, store, was_closed })
     }
 
     /// Gives the last line of the answer.
     fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Answer {
         let mut last = Answer::End;
-        self.desk.answer(ask, &mut |answer| match answer {
+        self.control.answer(ask, &mut |answer| match answer {
             end @ (Answer::End | Answer::Error { .. }) => {
                 last = end;
                 true
@@ -362,7 +362,7 @@ fn answer_message(code: &str, text: String) -> Message {
         "no_such_crawl" => Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls"),
         "wrong_state" => Message::new(Code::WrongState, text),
         "bad_argument" => Message::new(Code::BadArgument, text),
-        desk::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
+        control::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
             .hint("It is built anew from the stored pages when it is next opened: try again"),
         _ => Message::new(Code::Storage, text),
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use telusur_engine::desk::{self, Desk};
+use telusur_engine::control::{self, Control};
 use telusur_engine::{Engine, EngineOptions, EngineParts, Indexer, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
 use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
@@ -76,9 +76,9 @@ impl Foreground {
         };
         let mut engine = Engine::start(parts, &options)
             .map_err(|error| no_start(&format!("start the engine: {error}")))?;
-        let desk = Desk::of_engine(Arc::clone(&self.open.store), engine.handle())
+        let control = Control::of_engine(Arc::clone(&self.open.store), engine.handle())
             .with_index(self.open.index.clone());
-        let socket = desk::serve(&self.open.control_socket, desk)
+        let socket = control::serve(&self.open.control_socket, control)
             .map_err(|error| no_start(&format!("open the control socket: {error}")))?;
         let mut signals =
             Signals::new().map_err(|error| no_start(&format!("wait for signals: {error}")))?;

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use telusur_engine::desk::{Answer, FoundContent};
+use telusur_engine::control::{Answer, FoundContent};
 use telusur_model::{ContentKind, PageContent};
 
 use crate::collection::{Collected, Collection, Format};

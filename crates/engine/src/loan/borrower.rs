@@ -13,7 +13,7 @@ use telusur_index::SearchIndex;
 use telusur_parse_pool::through_short_path;
 
 use super::{LineError, Lines, REPLY_BYTES_MAX, Reply, Request, line_of};
-use crate::desk::{Answer, Ask};
+use crate::control::{Answer, Ask};
 use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Calls, Indexer, IndexingError, calls};
 use crate::page_source::{PageBatch, PageSource};
 

@@ -13,7 +13,7 @@ use telusur_index::{IndexError, SearchIndex};
 use telusur_store::Stored;
 
 use super::{LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request, line_of};
-use crate::desk::Answer;
+use crate::control::Answer;
 use crate::error::RequestError;
 use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Given, IndexingError};
 use crate::page_source::{PageBatch, PageSource};
@@ -273,11 +273,12 @@ impl Loan {
         let pid = borrower.pid.unwrap_or_default();
         tracing::info!(pid, "the search index is lent to an indexer");
         let served = std::thread::scope(|scope| {
-            let desk = LoanDesk { stream: &stream, replies, loans: &loans, index, source, lag };
+            let server =
+                LeaseServer { stream: &stream, replies, loans: &loans, index, source, lag };
             let writer = scope.spawn(|| write_lines(&stream, queue));
-            let served = desk.serve();
+            let served = server.serve();
             // The writer ends with the last who may say something, or with the connection.
-            drop(desk);
+            drop(server);
             loans.hang_up();
             let _ = stream.shutdown(Shutdown::Both);
             drop(writer.join());
@@ -317,7 +318,7 @@ fn write_lines(stream: &UnixStream, queue: Receiver<Reply>) {
 }
 
 /// Answers what a borrower asks.
-struct LoanDesk<'a> {
+struct LeaseServer<'a> {
     stream: &'a UnixStream,
     replies: SyncSender<Reply>,
     loans: &'a Loans,
@@ -326,7 +327,7 @@ struct LoanDesk<'a> {
     lag: &'a AtomicU64,
 }
 
-impl LoanDesk<'_> {
+impl LeaseServer<'_> {
     /// Serves until the borrower is gone, hangs, or says what makes no sense. Fails only if the store
     /// or the index does.
     fn serve(&self) -> Result<(), IndexingError> {

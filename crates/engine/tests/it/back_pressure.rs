@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_engine::Engine;
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_model::{Crawl, CrawlNo, CrawlState, Fairness, Progress};
 use telusur_parse_pool::Parser;
 use telusur_store::Store;
@@ -156,10 +156,10 @@ async fn it_says_that_the_pages_of_a_site_wait_for_the_parser() {
     let why = progress.why_host_waits("bad199.wild.test").unwrap();
     assert!(why.contains("pages of wild.test wait for the parser"), "{why}");
     assert_eq!(progress.why_host_waits("notwild.test"), None);
-    let desk = Desk::of_engine(Arc::clone(&rig.store) as Arc<dyn Store>, rig.engine.handle());
+    let control = Control::of_engine(Arc::clone(&rig.store) as Arc<dyn Store>, rig.engine.handle());
     let mut explained = None;
     let ask = Ask::Explain { url: "http://bad199.wild.test/".into(), crawl: None };
-    desk.answer(&ask, &mut |line| {
+    control.answer(&ask, &mut |line| {
         if let Answer::Explanation(explanation) = line {
             explained = explanation.parked;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::desk::{Answer, Ask, Desk, ExportLine};
+use telusur_engine::control::{Answer, Ask, Control, ExportLine};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::Fetch;
 use telusur_index::SearchIndex;
@@ -203,7 +203,7 @@ pub(crate) fn known(store: &EmbeddedStore, text: &str) -> UrlRecord {
 
 pub(crate) fn ask(store: &Arc<EmbeddedStore>, ask: &Ask) -> Vec<Answer> {
     let mut lines = Vec::new();
-    Desk::of_store(Arc::clone(store) as Arc<dyn Store>).answer(ask, &mut |line| {
+    Control::of_store(Arc::clone(store) as Arc<dyn Store>).answer(ask, &mut |line| {
         lines.push(line);
         true
     });

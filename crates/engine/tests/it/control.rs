@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::RequestError;
-use telusur_engine::desk::{self, Answer, Ask, Desk};
+use telusur_engine::control::{self, Answer, Ask, Control};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Reason};
 use telusur_store::{CrawlStore, Store};
 use telusur_testkit::FakeAnswer;
@@ -89,7 +89,7 @@ async fn an_order_is_carried_out_although_its_terminal_is_gone() {
     engine.handle().run(no).await.unwrap();
     let path = bench.dir.path().join("control.sock");
     let served: Arc<dyn Store> = store.clone();
-    let _socket = desk::serve(&path, Desk::of_engine(served, engine.handle())).unwrap();
+    let _socket = control::serve(&path, Control::of_engine(served, engine.handle())).unwrap();
     let mut terminal = std::os::unix::net::UnixStream::connect(&path).unwrap();
     terminal.write_all(b"{\"stop\":{\"crawl\":\"crawl_1\"}}\n").unwrap();
     drop(terminal);
@@ -160,14 +160,14 @@ async fn another_terminal_reaches_the_owner() {
     let no = accept(&store, site_crawl());
     engine.handle().run(no).await.unwrap();
     until(&engine, no, |progress| progress.stats.pages > 5).await;
-    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
+    let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
     let path = bench.dir.path().join("control.sock");
-    let guard = desk::serve(&path, desk).unwrap();
+    let guard = control::serve(&path, control).unwrap();
     let answers = |ask: Ask| {
         let path = path.clone();
         tokio::task::spawn_blocking(move || {
             let mut lines = Vec::new();
-            let last = desk::ask(&path, &ask, &mut |line| {
+            let last = control::ask(&path, &ask, &mut |line| {
                 lines.push(line);
                 true
             });

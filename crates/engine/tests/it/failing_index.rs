@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_engine::{Engine, NotLent, StopFollowing, borrow};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
 use telusur_model::{CrawlNo, FinishReason};
@@ -98,15 +98,15 @@ impl Owner {
         }
     }
 
-    fn desk(&self) -> Desk {
-        Desk::of_engine(Arc::clone(&self.store) as Arc<dyn Store>, self.engine.handle())
+    fn control(&self) -> Control {
+        Control::of_engine(Arc::clone(&self.store) as Arc<dyn Store>, self.engine.handle())
             .with_index(Some(Arc::clone(&self.index)))
     }
 
-    /// Why the desk says that indexing is behind.
+    /// Why control says that indexing is behind.
     fn told(&self) -> Option<String> {
         let mut why = None;
-        self.desk().answer(&Ask::Crawls, &mut |answer| {
+        self.control().answer(&Ask::Crawls, &mut |answer| {
             if let Answer::Crawl(crawl) = answer {
                 why = crawl.indexing.and_then(|report| report.trouble).map(|trouble| trouble.why);
             }
@@ -186,10 +186,10 @@ async fn a_crawl_is_deleted_and_the_index_follows() {
     let (kept, deleted) = (owner.crawl().await, owner.crawl().await);
     owner.until(|owner| owner.is_searchable(kept) && owner.is_searchable(deleted)).await;
     disk.is_full.store(true, Ordering::SeqCst);
-    let desk = owner.desk();
+    let control = owner.control();
     let last = tokio::task::spawn_blocking(move || {
         let mut last = None;
-        desk.answer(&Ask::Remove { crawl: deleted.to_string() }, &mut |line| {
+        control.answer(&Ask::Remove { crawl: deleted.to_string() }, &mut |line| {
             last = Some(line);
             true
         });
@@ -210,7 +210,7 @@ async fn a_failing_index_is_not_lent() {
     let disk = FailingDisk::new(true, 0);
     let owner = Owner::start(&disk);
     let socket = owner.bench.dir.path().join("control.sock");
-    let guard = telusur_engine::desk::serve(&socket, owner.desk()).unwrap();
+    let guard = telusur_engine::control::serve(&socket, owner.control()).unwrap();
     let no = owner.crawl().await;
     owner.until(|owner| owner.engine.handle().indexing().trouble.is_some()).await;
     let borrowed =

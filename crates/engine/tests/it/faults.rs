@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_model::{CrawlNo, CrawlState, PauseReason};
 use telusur_store::{CrawlStore, Store};
@@ -59,10 +59,10 @@ async fn a_crawl_that_ends_the_engine_twice_is_set_aside() {
     IS_MENDED.store(true, Ordering::Relaxed);
     let engine = bench.engine(&store);
     engine.handle().run(good).await.unwrap();
-    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
+    let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
     let last = tokio::task::spawn_blocking(move || {
         let mut last = None;
-        desk.answer(&Ask::Resume { crawl: bad.to_string() }, &mut |line| {
+        control.answer(&Ask::Resume { crawl: bad.to_string() }, &mut |line| {
             last = Some(line);
             true
         });

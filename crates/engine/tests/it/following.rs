@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use telusur_engine::desk::{self, Answer, Ask, Desk, SearchAsk, SearchHit, SocketGuard};
+use telusur_engine::control::{self, Answer, Ask, Control, SearchAsk, SearchHit, SocketGuard};
 use telusur_engine::{Engine, FollowCounts, Indexer, LoanEnd, NotLent, StopFollowing, borrow};
 use telusur_index::{DocKey, IndexLimits, SearchIndex};
 use telusur_model::CrawlNo;
@@ -47,9 +47,9 @@ impl Owner {
         let (bench, crawl) = web();
         let (store, index) = (bench.open(), Arc::new(open_index(&bench)));
         let engine = bench.engine_with_index(&store, &index);
-        let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
+        let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
             .with_index(Some(Arc::clone(&index)));
-        let socket = desk::serve(&socket_of(&bench), desk).unwrap();
+        let socket = control::serve(&socket_of(&bench), control).unwrap();
         (Self { bench, store, index, engine, socket }, crawl)
     }
 
@@ -79,7 +79,7 @@ impl Owner {
     /// Asks as another process does.
     async fn ask(&self, ask: Ask) -> Answer {
         let socket = self.socket();
-        let asked = move || desk::ask(&socket, &ask, &mut |_| true).unwrap();
+        let asked = move || control::ask(&socket, &ask, &mut |_| true).unwrap();
         tokio::task::spawn_blocking(asked).await.unwrap()
     }
 
@@ -175,10 +175,11 @@ fn is_hung_up(stream: &mut BufReader<UnixStream>) -> bool {
 }
 
 fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<SearchHit> {
-    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control =
+        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let ask = SearchAsk { text: text.to_owned(), limit: 50, ..SearchAsk::default() };
     let mut hits = Vec::new();
-    desk.answer(&Ask::Search(ask), &mut |answer| {
+    control.answer(&Ask::Search(ask), &mut |answer| {
         if let Answer::Found(answer) = answer {
             hits = answer.hits;
         }
@@ -235,9 +236,9 @@ async fn a_follower_that_comes_late_is_told_nothing_and_misses_nothing() {
     let index = Arc::new(open_index(&bench));
     // The owner has an engine that never sees a page.
     let engine = bench.engine_with_index(&store, &index);
-    let desk = Desk::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
+    let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle())
         .with_index(Some(Arc::clone(&index)));
-    let socket = desk::serve(&socket_of(&bench), desk).unwrap();
+    let socket = control::serve(&socket_of(&bench), control).unwrap();
     let owner = Owner { bench, store, index, engine, socket };
     let follower = owner.follow();
     owner.searchable(CrawlNo(1)).await;

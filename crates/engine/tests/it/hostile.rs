@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_model::{CrawlNo, Reason};
 use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;

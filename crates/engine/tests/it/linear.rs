@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::desk::{Answer, Ask, CoveredRun, Explanation};
+use telusur_engine::control::{Answer, Ask, CoveredRun, Explanation};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,

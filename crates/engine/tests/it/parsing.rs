@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::EngineError;
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 use telusur_store::{CrawlStore, FrontierStore, PageStore};
@@ -158,7 +158,7 @@ async fn a_page_that_broke_the_parser_is_read_again_when_it_is_asked_for() {
         &Ask::Page { url: "http://site.test/bad".into(), crawl: None, with_body: false },
     );
     assert!(matches!(&shown[0], Answer::Page(page) if page.content.is_none()), "{shown:?}");
-    // The parser of this desk is not fussy.
+    // The parser of this control is not fussy.
     let lines = ask(&store, &Ask::Reparse { crawl: "last".into() });
     let Answer::Reread(page) = &lines[0] else { panic!("{lines:?}") };
     assert_eq!(page.url, "http://site.test/bad");

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_model::{CrawlNo, Reason, RobotsAnswer, RobotsRules};
 use telusur_store::{FrontierStore, UrlState};
 use telusur_testkit::FakeAnswer;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::desk::{Answer, Ask, Desk, SearchAnswer, SearchAsk};
+use telusur_engine::control::{Answer, Ask, Control, SearchAnswer, SearchAsk};
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
 use telusur_model::Timestamp;
@@ -18,10 +18,11 @@ fn open_index(bench: &Bench) -> Arc<SearchIndex> {
 }
 
 fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchAnswer {
-    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control =
+        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let ask = SearchAsk { text: text.to_owned(), limit: 10, ..SearchAsk::default() };
     let mut found = None;
-    desk.answer(&Ask::Search(ask), &mut |answer| {
+    control.answer(&Ask::Search(ask), &mut |answer| {
         if let Answer::Found(answer) = answer {
             found = Some(*answer);
         }
@@ -81,8 +82,9 @@ async fn a_removed_crawl_is_found_no_more() {
     let index = open_index(&bench);
     let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
     indexer.catch_up(&mut |_| {}).unwrap();
-    let desk = Desk::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    desk.answer(&Ask::Remove { crawl: "last".into() }, &mut |_| true);
+    let control =
+        Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    control.answer(&Ask::Remove { crawl: "last".into() }, &mut |_| true);
     assert!(search(&store, &index, "leaves").hits.is_empty());
 }
 
@@ -179,10 +181,10 @@ async fn links_are_counted_and_their_words_are_found() {
     engine.shutdown().await.unwrap();
     let found = search(&store, &index, "polaris");
     assert!(urls(&found).contains(&"http://site.test/star"), "it never says its name itself");
-    let desk = Desk::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
+    let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
     let mut top = Vec::new();
     let ask = Ask::Rank { crawl: Some("last".into()), sites: false, max: 1 };
-    desk.answer(&ask, &mut |answer| {
+    control.answer(&ask, &mut |answer| {
         if let Answer::TopPage(page) = answer {
             top.push(page.url);
         }
@@ -193,9 +195,10 @@ async fn links_are_counted_and_their_words_are_found() {
 
 /// The check of the index, as `verify` gives it.
 fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_store::Check {
-    let desk = Desk::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control =
+        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let mut report = None;
-    desk.answer(&Ask::Verify, &mut |answer| {
+    control.answer(&Ask::Verify, &mut |answer| {
         if let Answer::Verified(verified) = answer {
             report = Some(verified);
         }

@@ -312,7 +312,7 @@ impl Service {
 
     /// The place of the last page of a crawl, or 0. Blocks.
     fn last_seq(&self, no: CrawlNo) -> Result<u64, Problem> {
-        Ok(self.inner().desk.last_seq(no)?)
+        Ok(self.inner().control.last_seq(no)?)
     }
 }
 

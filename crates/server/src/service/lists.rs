@@ -2,7 +2,7 @@
 //! queue, the ids of a linear crawl. A cursor names the last thing that was shown, never a count.
 
 use data_encoding::BASE64URL_NOPAD;
-use telusur_engine::desk::{Answer, Ask, CoveredRun};
+use telusur_engine::control::{Answer, Ask, CoveredRun};
 use telusur_model::{
     CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
     WalkCoverage,
@@ -251,7 +251,7 @@ impl Service {
         };
         let (mut items, mut next_cursor, mut runs) = (Vec::<CoverageView>::new(), None, 0);
         let (mut walks, mut failed) = (0, None);
-        self.inner().desk.answer(&Ask::Coverage { crawl: no.to_string() }, &mut |line| {
+        self.inner().control.answer(&Ask::Coverage { crawl: no.to_string() }, &mut |line| {
             match line {
                 Answer::Walk(walk) => {
                     if u64::from(walks) >= walk_from {

@@ -1,6 +1,6 @@
 //! [`Service`]: everything that the service can do, for whoever asks: the JSON API, the calls of the
 //! first service, the web pages. It knows nothing of HTTP. What a data directory knows is read from its
-//! store and its desk; what runs, runs in the engine.
+//! store and control; what runs, runs in the engine.
 
 mod catalog;
 mod export;
@@ -22,7 +22,7 @@ mod view;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::EngineHandle;
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
@@ -94,7 +94,7 @@ pub struct Service {
 pub(crate) struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) engine: EngineHandle,
-    pub(crate) desk: Desk,
+    pub(crate) control: Control,
     pub(crate) index: Option<Arc<SearchIndex>>,
     pub(crate) fetcher: Arc<dyn Fetch>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -142,7 +142,8 @@ impl Service {
         let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
             .map_err(|error| ServiceError::Rules(error.to_string()))?
             .without_own(OwnAddresses::new([settings.listen]));
-        let desk = Desk::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
+        let control =
+            Control::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
         let records = {
             let (store, at) = (Arc::clone(&store), clock.wall());
             tokio::task::spawn_blocking(move || {
@@ -175,7 +176,7 @@ impl Service {
             rates: Rates::default(),
             store,
             engine,
-            desk,
+            control,
             index,
             fetcher,
             clock,
@@ -274,10 +275,10 @@ impl Service {
         done.unwrap_or_else(|_| Err(failed_in_the_middle()))
     }
 
-    /// Asks the desk, and gives all lines of its answer. Blocks.
+    /// Asks control, and gives all lines of its answer. Blocks.
     fn ask(&self, ask: &Ask) -> Result<Vec<Answer>, Problem> {
         let mut lines = Vec::new();
-        self.inner.desk.answer(ask, &mut |line| {
+        self.inner.control.answer(ask, &mut |line| {
             lines.push(line);
             true
         });

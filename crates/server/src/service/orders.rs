@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_engine::{CrawlChange, has_budget_room};
 use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
 use telusur_store::{CrawlRecord, NewCrawl, Store};

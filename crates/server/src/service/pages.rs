@@ -1,6 +1,6 @@
 //! Stored pages with everything in them, and why a URL was crawled or not.
 
-use telusur_engine::desk::{Answer, Ask, Explanation, StoredPage};
+use telusur_engine::control::{Answer, Ask, Explanation, StoredPage};
 use telusur_model::{CrawlNo, PageRecord};
 use telusur_store::UrlState;
 

@@ -75,7 +75,7 @@ impl Service {
             return links;
         }
         // A page whose body is damaged, or was not kept, has no links to show; `verify` tells.
-        let links: Arc<[String]> = self.inner().desk.links_of(page).unwrap_or_default().into();
+        let links: Arc<[String]> = self.inner().control.links_of(page).unwrap_or_default().into();
         memory.put(page, &links);
         links
     }

@@ -1,6 +1,6 @@
 //! Searching, and ways to go on typing.
 
-use telusur_engine::desk::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
+use telusur_engine::control::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
 use telusur_index::{FacetBy, HITS_MAX, Sort};
 
 use super::Service;

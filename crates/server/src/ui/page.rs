@@ -7,7 +7,7 @@ use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::Deserialize;
-use telusur_engine::desk::StoredPage;
+use telusur_engine::control::StoredPage;
 use telusur_model::PageContent;
 
 use super::bars::status_tone;

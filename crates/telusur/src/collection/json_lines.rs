@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use telusur_engine::desk::FoundContent;
+use telusur_engine::control::FoundContent;
 use telusur_model::ContentKind;
 
 use crate::json::write_json_line;

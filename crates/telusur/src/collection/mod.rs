@@ -10,7 +10,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-use telusur_engine::desk::Answer;
+use telusur_engine::control::Answer;
 use telusur_model::ContentKind;
 
 pub use self::tables_dir::TablesDir;
@@ -52,7 +52,7 @@ impl Collection {
         }
     }
 
-    /// Writes the lines of one answer of the desk. Gives their number.
+    /// Writes the lines of one reply of control. Gives their number.
     pub fn write(self, output: &mut dyn Write, answer: &Answer) -> io::Result<u64> {
         match (self.format, self.collected, answer) {
             (Format::JsonLines, _, Answer::Export(line)) => {

@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use telusur_engine::desk::{ExportLine, FoundContent};
+use telusur_engine::control::{ExportLine, FoundContent};
 use telusur_model::{ContentKind, Form, Image, Link, LinkKind, List, Script, Style, Table};
 
 use super::Collected;

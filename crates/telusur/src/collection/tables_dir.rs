@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use telusur_engine::desk::FoundContent;
+use telusur_engine::control::FoundContent;
 use telusur_model::{PageUrl, Table, UrlKeyer};
 
 use super::csv::write_row;

@@ -1,6 +1,6 @@
 //! What a hand-written page looks like as collections.
 
-use telusur_engine::desk::FoundContent;
+use telusur_engine::control::FoundContent;
 use telusur_model::{PageUrl, RawPage};
 use telusur_parse::{ContentLimits, read_page};
 

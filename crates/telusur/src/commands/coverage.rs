@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use telusur_engine::desk::{Answer, Ask, CoveredRun};
+use telusur_engine::control::{Answer, Ask, CoveredRun};
 use telusur_model::{Direction, IdState, LegCoverage, WalkCoverage};
 
 use super::{Outcome, Session};

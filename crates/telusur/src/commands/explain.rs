@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask, Explanation, IdExplained};
+use telusur_engine::control::{Answer, Ask, Explanation, IdExplained};
 use telusur_model::{IdState, PageUrl, Reason, Via};
 use telusur_store::{UrlRecord, UrlState};
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_model::ContentKind;
 
 use super::{Outcome, Session};

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
 use telusur_store::{CrawlRecord, NewCrawl, Store, StoreError};
@@ -232,7 +232,7 @@ pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Ou
 /// Opens a directory for one of its crawls.
 fn open_crawl(dir: &Path, id: &str) -> Result<(OpenStore, CrawlRecord), Message> {
     let open = open_existing(dir)?;
-    let record = Desk::of_store(open.store.clone()).find(id);
+    let record = Control::of_store(open.store.clone()).find(id);
     let record = record.map_err(|error| backend::request_message(&error))?;
     Ok((open, record))
 }

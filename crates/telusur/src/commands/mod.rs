@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 
 use crate::backend;
 use crate::cli::{

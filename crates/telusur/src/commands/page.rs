@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use telusur_engine::desk::{Answer, Ask, StoredPage};
+use telusur_engine::control::{Answer, Ask, StoredPage};
 use telusur_model::PageRecord;
 
 use super::{Outcome, Session};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::desk::{Answer, Ask, CrawlManners, PolitenessReport, RobotsReport};
+use telusur_engine::control::{Answer, Ask, CrawlManners, PolitenessReport, RobotsReport};
 use telusur_model::{PageUrl, RequestHistory, RobotsRules};
 
 use super::{Outcome, Session};

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 
 use super::{Outcome, Session};
 use crate::cli::RankArgs;

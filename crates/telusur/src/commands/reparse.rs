@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::desk::{Answer, Ask, RereadPage, RereadTotal};
+use telusur_engine::control::{Answer, Ask, RereadPage, RereadTotal};
 
 use super::{Outcome, Session};
 use crate::json::write_json_line;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
+use telusur_engine::control::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
 use telusur_model::{
@@ -266,7 +266,7 @@ fn batch(
     let lines = open_lines(path)?;
     let common = search_ask(session, arguments, String::new())?;
     let dir = backend::data_dir(&settings);
-    backend::ask_often(dir, IndexUse::UpToDate, |desk| {
+    backend::ask_often(dir, IndexUse::UpToDate, |control| {
         for (number, line) in (1_u64..).zip(lines.lines()) {
             let line = line.map_err(|error| unreadable(path, &error))?;
             if line.trim().is_empty() {
@@ -277,7 +277,7 @@ fn batch(
             let ask = SearchAsk { text: query.query, plain: true, ..common.clone() };
             let ask = Ask::Search(ask);
             let mut answer = SearchAnswer::default();
-            desk.ask(&ask, &mut |line| take_found(line, &mut answer))?;
+            control.ask(&ask, &mut |line| take_found(line, &mut answer))?;
             let hits: Vec<&str> = answer.hits.iter().map(name).collect();
             write_json_line(output, &json!({ "id": query.id, "hits": hits }))?;
         }

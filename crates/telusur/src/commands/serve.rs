@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use telusur_engine::desk::{self, Desk};
+use telusur_engine::control::{self, Control};
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
 use telusur_model::{Clock, PageUrl, Timestamp};
@@ -80,9 +80,9 @@ async fn run(
     };
     let mut engine = Engine::start(parts, &options)
         .map_err(|error| cannot_run(&format!("start the engine: {error}")))?;
-    let desk =
-        Desk::of_engine(Arc::clone(&open.store), engine.handle()).with_index(open.index.clone());
-    let socket = desk::serve(&open.control_socket, desk)
+    let control =
+        Control::of_engine(Arc::clone(&open.store), engine.handle()).with_index(open.index.clone());
+    let socket = control::serve(&open.control_socket, control)
         .map_err(|error| cannot_run(&format!("open the control socket: {error}")))?;
     let service = Service::start(ServiceParts {
         store: Arc::clone(&open.store),

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
-use telusur_engine::desk::{Answer, Ask, CrawlAnswer};
+use telusur_engine::control::{Answer, Ask, CrawlAnswer};
 use telusur_model::{CrawlState, PageRecord, PauseReason, Reason, jain_index};
 use telusur_store::{UrlRecord, UrlState};
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use telusur_engine::desk::{Answer, Ask};
+use telusur_engine::control::{Answer, Ask};
 use telusur_store::VerifyReport;
 
 use super::{Outcome, Session};

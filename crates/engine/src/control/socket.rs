@@ -1,4 +1,4 @@
-//! The control socket: the desk, reached from another terminal.
+//! The control socket: control, reached from another terminal.
 //!
 //! A client that is silent or slow costs nobody else an answer: a question that does not come is given
 //! up, it takes no place until it is there, and a reader that has fallen asleep loses its place as soon
@@ -16,7 +16,7 @@ use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::{Answer, Ask, Desk};
+use super::{Answer, Ask, Control};
 use crate::loan::{Borrower, line_of};
 
 /// Longest question.
@@ -40,9 +40,9 @@ const LINES_MAX: usize = 256;
 
 /// Listens on a socket until the returned guard is dropped, which also removes the socket. Must be
 /// called inside a tokio runtime, by the owner of the directory: a stale socket is replaced.
-pub fn serve(path: &Path, desk: Desk) -> io::Result<SocketGuard> {
+pub fn serve(path: &Path, control: Control) -> io::Result<SocketGuard> {
     let listener = UnixListener::from_std(private_listener(path, BACKLOG)?)?;
-    let task = tokio::spawn(accept(listener, desk));
+    let task = tokio::spawn(accept(listener, control));
     Ok(SocketGuard { path: path.to_owned(), task })
 }
 
@@ -135,7 +135,7 @@ impl Places {
     }
 }
 
-async fn accept(listener: UnixListener, desk: Desk) {
+async fn accept(listener: UnixListener, control: Control) {
     let places = Places::new();
     loop {
         let Ok(asking) = Arc::clone(&places.asking).acquire_owned().await else { return };
@@ -144,9 +144,9 @@ async fn accept(listener: UnixListener, desk: Desk) {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        let (desk, places) = (desk.clone(), places.clone());
+        let (control, places) = (control.clone(), places.clone());
         tokio::spawn(async move {
-            if let Err(error) = talk(stream, desk, &places, asking).await {
+            if let Err(error) = talk(stream, control, &places, asking).await {
                 tracing::debug!(%error, "control connection ended");
             }
         });
@@ -155,12 +155,12 @@ async fn accept(listener: UnixListener, desk: Desk) {
 
 async fn talk(
     mut stream: tokio::net::UnixStream,
-    desk: Desk,
+    control: Control,
     places: &Places,
     asking: OwnedSemaphorePermit,
 ) -> io::Result<()> {
     let ask = match read_ask(&mut stream).await? {
-        Ok(Ask::Follow { format }) => return lend(stream, format, desk),
+        Ok(Ask::Follow { format }) => return lend(stream, format, control),
         Ok(ask) => ask,
         Err(error) => {
             let refused = Answer::Error { code: "bad_argument".into(), text: error.to_string() };
@@ -172,7 +172,7 @@ async fn talk(
     drop(asking);
     let (lines, answers) = mpsc::channel::<Answer>(LINES_MAX);
     tokio::task::spawn_blocking(move || {
-        desk.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok());
+        control.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok());
     });
     send_answers(&mut stream, answers, places).await
 }
@@ -232,11 +232,11 @@ async fn send_piece(
 }
 
 /// Makes the connection a loan of the index. It is then served elsewhere, and takes no place here.
-fn lend(stream: tokio::net::UnixStream, format: u32, desk: Desk) -> io::Result<()> {
+fn lend(stream: tokio::net::UnixStream, format: u32, control: Control) -> io::Result<()> {
     let borrower = Borrower { pid: stream.peer_cred()?.pid(), format };
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
-    tokio::task::spawn_blocking(move || desk.lend_index(stream, borrower));
+    tokio::task::spawn_blocking(move || control.lend_index(stream, borrower));
     Ok(())
 }
 

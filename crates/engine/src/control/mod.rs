@@ -1,8 +1,8 @@
-//! The desk: where every question about a data directory is answered, whichever process asks.
+//! Control: where every question about a data directory is answered, whichever process asks.
 //!
 //! One process owns a data directory. A command in another terminal writes its [`Ask`] to the
 //! owner's control socket as one line of JSON and reads lines of [`Answer`] back; a command that
-//! finds no owner opens the directory itself and asks its own desk. Both get the same answers.
+//! finds no owner opens the directory itself and asks its own control. Both get the same answers.
 
 mod answer;
 mod content;
@@ -23,7 +23,7 @@ use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 use crate::change::CrawlChange;
 use crate::index_health::IndexReport;
 
-pub use self::answer::{DAMAGED_INDEX, Desk};
+pub use self::answer::{Control, DAMAGED_INDEX};
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;

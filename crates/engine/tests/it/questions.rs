@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::desk::{Answer, Ask, Desk};
+use telusur_engine::control::{Answer, Ask, Control};
 use telusur_model::Reason;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -85,7 +85,8 @@ async fn silent_clients_hold_nobody_up() {
     let dir = tempfile::tempdir().unwrap();
     let store = EmbeddedStore::open(&dir.path().join("data")).unwrap();
     let socket = dir.path().join("control.sock");
-    let guard = telusur_engine::desk::serve(&socket, Desk::of_store(Arc::new(store))).unwrap();
+    let guard =
+        telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store))).unwrap();
     let connect = || tokio::net::UnixStream::connect(&socket);
     let mut silent = Vec::new();
     for _ in 0..400 {

@@ -1,4 +1,4 @@
-//! [`Desk`]: answers one [`Ask`] from the store, or hands it to the engine.
+//! [`Control`]: answers one [`Ask`] from the store, or hands it to the engine.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -31,7 +31,7 @@ pub const DAMAGED_INDEX: &str = "damaged_index";
 
 /// Answers questions about one store.
 #[derive(Clone)]
-pub struct Desk {
+pub struct Control {
     store: Arc<dyn Store>,
     pages: StoredPages,
     /// The index that searches go to, if this process has one.
@@ -44,22 +44,22 @@ pub struct Desk {
 /// Takes the lines of an answer; false ends it early.
 pub(crate) type Emit<'a> = &'a mut dyn FnMut(Answer) -> bool;
 
-impl Desk {
-    /// A desk of a process that only reads, or changes crawls that do not run.
+impl Control {
+    /// Control of a process that only reads, or changes crawls that do not run.
     pub fn of_store(store: Arc<dyn Store>) -> Self {
         let pages =
             StoredPages { store: Arc::clone(&store), parser: Arc::new(InProcess::default()) };
         Self { store, pages, index: None, engine: None, wall }
     }
 
-    /// A desk of a process that runs crawls. Must be called inside the engine's runtime.
+    /// Control of a process that runs crawls. Must be called inside the engine's runtime.
     pub fn of_engine(store: Arc<dyn Store>, engine: EngineHandle) -> Self {
         let runtime = tokio::runtime::Handle::current();
         let pages = StoredPages { store: Arc::clone(&store), parser: engine.parser() };
         Self { store, pages, index: None, engine: Some((engine, runtime)), wall }
     }
 
-    /// The same desk, with an index to search in.
+    /// The same, with an index to search in.
     pub fn with_index(self, index: Option<Arc<SearchIndex>>) -> Self {
         Self { index, ..self }
     }
@@ -507,7 +507,7 @@ fn meant_by<'a>(text: &str, crawls: &'a [CrawlRecord]) -> Option<&'a CrawlRecord
     }
 }
 
-impl Desk {
+impl Control {
     /// Why the host of a URL is not asked at present, if a crawl of this process leaves it alone for
     /// what its pages do to the parser.
     fn parked(&self, crawl: CrawlNo, url: &PageUrl) -> Option<String> {
