@@ -27,7 +27,7 @@ use crate::index_stage::{IndexStage, Indexer};
 use crate::loan::Lending;
 use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
-use crate::parse_stage::{self, Reader};
+use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
 use crate::shelf::Shelf;
 
@@ -111,7 +111,7 @@ impl Engine {
         let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
         let threads = options.parse_threads.max(1);
         let (parse, parse_queue) = ParseQueue::new(threads);
-        let reader = Reader {
+        let reader = ParseWorker {
             faults: Arc::clone(&faults),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),

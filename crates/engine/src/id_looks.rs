@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use telusur_model::{
-    Answer, CrawlNo, Digest, FetchOutcome, Fetched, MissingPages, PageUrl, ParsedPage, Reason, Via,
-    Walk,
+    CrawlNo, Digest, FetchOutcome, Fetched, IdOutcome, MissingPages, PageUrl, ParsedPage, Reason,
+    Via, Walk,
 };
 use telusur_store::KeptRun;
 use xxhash_rust::xxh3::xxh3_64;
@@ -161,13 +161,13 @@ impl IdLooks {
             (FetchOutcome::Page(page), Some(parsed)) if (200..300).contains(&page.status) => {
                 let text = text_of(&page.body, Some(parsed));
                 match missing.judge(&fetched.outcome, &text) {
-                    Some(Answer::Missing) => Probe::Honest,
-                    Some(Answer::Content | Answer::Failed(_)) | None => {
+                    Some(IdOutcome::Missing) => Probe::Honest,
+                    Some(IdOutcome::Content | IdOutcome::Failed(_)) | None => {
                         Probe::Soft(look_of(&page.url, parsed, &text))
                     }
                 }
             }
-            (outcome, _) if missing.judge(outcome, "") == Some(Answer::Missing) => Probe::Honest,
+            (outcome, _) if missing.judge(outcome, "") == Some(IdOutcome::Missing) => Probe::Honest,
             _ => Probe::Unknown,
         };
         self.state.lock().unwrap_or_else(PoisonError::into_inner).probe = probe;

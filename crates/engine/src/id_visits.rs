@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use telusur_frontier::{Linear, Opening};
 use telusur_model::{
-    Answer, Crawl, FetchOutcome, IdState, MissingError, MissingPages, Moment, PageUrl, Reason,
+    Crawl, FetchOutcome, IdOutcome, IdState, MissingError, MissingPages, Moment, PageUrl, Reason,
     Retry, Timestamp, Visit, Walk,
 };
 use telusur_store::{How, IdEnding, KeptRun, KeptState};
@@ -91,14 +91,14 @@ impl CrawlContext {
     pub(crate) fn id_ending(
         &self,
         visit: &Visit,
-        answer: Answer,
+        answer: IdOutcome,
         why: Option<Reason>,
     ) -> Option<IdEnding> {
         let (walk, id) = visit.place.id()?;
         let rules = &self.walks.get(usize::try_from(walk).ok()?)?.walk;
         let state = IdState::after(answer, visit.attempt, rules.rules().attempts);
         let by_look = why == Some(Reason::SoftNotFound);
-        let why = why.filter(|_| by_look || matches!(answer, Answer::Failed(_)));
+        let why = why.filter(|_| by_look || matches!(answer, IdOutcome::Failed(_)));
         let kept = KeptState { state, why };
         Some(IdEnding { walk, position: rules.position_of(id)?, kept })
     }
@@ -107,9 +107,9 @@ impl CrawlContext {
     /// attempt if that may change.
     pub(crate) fn id_refused(&self, visit: &Visit, how: &How) -> Option<IdEnding> {
         let (answer, why) = match how {
-            How::Later { reason, .. } => (Answer::Failed(Retry::NotCounted), *reason),
+            How::Later { reason, .. } => (IdOutcome::Failed(Retry::NotCounted), *reason),
             How::Skipped { reason, .. } | How::Failed { reason, .. } => {
-                (Answer::Failed(Retry::Never), *reason)
+                (IdOutcome::Failed(Retry::Never), *reason)
             }
             _ => return None,
         };

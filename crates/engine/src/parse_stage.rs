@@ -40,7 +40,7 @@ pub(crate) struct ParseWork {
 pub(crate) fn start(
     threads: usize,
     work: &Arc<ParseQueue>,
-    reader: &Reader,
+    reader: &ParseWorker,
 ) -> std::io::Result<Vec<JoinHandle<()>>> {
     (0..threads)
         .map(|index| {
@@ -54,7 +54,7 @@ pub(crate) fn start(
 
 /// What every thread needs.
 #[derive(Clone)]
-pub(crate) struct Reader {
+pub(crate) struct ParseWorker {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) parser: Arc<dyn Parser>,
@@ -97,7 +97,7 @@ impl Ahead {
     }
 }
 
-impl Reader {
+impl ParseWorker {
     /// A thread that is silently gone would make the crawls whose pages it had wait for ever.
     fn run_watched(&self, queue: &ParseQueue) {
         let run = std::panic::AssertUnwindSafe(|| self.run(queue));

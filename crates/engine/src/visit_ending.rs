@@ -8,7 +8,7 @@ use std::time::Duration;
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
 use telusur_model::{
-    Answer, Change, Digest, Discovery, FetchOutcome, Fetched, NotFoundLook, PageRecord, PageUrl,
+    Change, Digest, Discovery, FetchOutcome, Fetched, IdOutcome, NotFoundLook, PageRecord, PageUrl,
     ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp, UrlKey, Via, Visit,
     matches_topic,
 };
@@ -21,14 +21,14 @@ use crate::crawl_task::Event;
 use crate::id_looks::text_of;
 use crate::id_visits::{WalkContext, is_of_walk};
 use crate::page_source::may_be_found;
-use crate::parse_stage::{PageRead, ParseWork, Reader};
+use crate::parse_stage::{PageRead, ParseWork, ParseWorker};
 use crate::robots_reading::{ErrandEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
 use crate::trap_watch::{Noted, Seen};
 
-impl Reader {
+impl ParseWorker {
     pub(crate) fn read_and_count(
         &self,
         work: ParseWork,
@@ -91,11 +91,11 @@ impl Reader {
         let is_excused = matches!(disposition, Disposition::Retry { counted: false, .. });
         let (answer, how) = match fetched.outcome {
             // Not its own failure: it is asked again, and no attempt is used up.
-            _ if is_excused => (Answer::Failed(Retry::NotCounted), How::NoPage { status }),
+            _ if is_excused => (IdOutcome::Failed(Retry::NotCounted), How::NoPage { status }),
             FetchOutcome::NotModified => {
                 match self.unchanged(asked, fetched.took_ms, &mut found)? {
-                    how @ How::Page(_) => (Answer::Content, how),
-                    _ => (Answer::Failed(Retry::Never), How::NoPage { status }),
+                    how @ How::Page(_) => (IdOutcome::Content, how),
+                    _ => (IdOutcome::Failed(Retry::Never), How::NoPage { status }),
                 }
             }
             FetchOutcome::Page(page) => {
@@ -111,18 +111,19 @@ impl Reader {
                 let outcome = FetchOutcome::Page(page);
                 let mut answer = asked.judge(&outcome, &text);
                 let FetchOutcome::Page(page) = outcome else { unreachable!("made above") };
-                if answer == Answer::Content && self.only_pretends(asked, &page, &reading, &text) {
-                    (answer, why) = (Answer::Missing, Some(Reason::SoftNotFound));
+                if answer == IdOutcome::Content && self.only_pretends(asked, &page, &reading, &text)
+                {
+                    (answer, why) = (IdOutcome::Missing, Some(Reason::SoftNotFound));
                 }
                 let how = match answer {
-                    Answer::Content => How::Page(Box::new(self.page(
+                    IdOutcome::Content => How::Page(Box::new(self.page(
                         asked,
                         page,
                         reading,
                         fetched.took_ms,
                         &mut found,
                     ))),
-                    Answer::Missing | Answer::Failed(_) => How::NoPage { status },
+                    IdOutcome::Missing | IdOutcome::Failed(_) => How::NoPage { status },
                 };
                 (answer, how)
             }
@@ -326,11 +327,11 @@ impl<'a> Asked<'a> {
     }
 
     /// What an outcome says about the id that was asked for.
-    fn judge(&self, outcome: &FetchOutcome, text: &str) -> Answer {
+    fn judge(&self, outcome: &FetchOutcome, text: &str) -> IdOutcome {
         let walk = self.walk();
         // A redirect that is followed does not come here.
         let answer = walk.and_then(|walk| walk.missing.judge(outcome, text));
-        answer.unwrap_or(Answer::Failed(Retry::Never))
+        answer.unwrap_or(IdOutcome::Failed(Retry::Never))
     }
 }
 

@@ -49,14 +49,14 @@ pub(crate) struct Sending {
 }
 
 /// An answer, and whether its connection was left in order.
-pub(crate) struct Answer {
+pub(crate) struct FinishedExchange {
     pub(crate) outcome: FetchOutcome,
     pub(crate) is_connection_clean: bool,
 }
 
 /// How an exchange ended.
 pub(crate) enum Exchanged {
-    Answered(Answer),
+    Answered(FinishedExchange),
     Failed(Failure),
     /// Nothing came that counts as an answer, and the request goes out again.
     Again(Resend),
@@ -164,7 +164,7 @@ impl Exchange<'_> {
         connection: &mut Connection,
         response: Response<Incoming>,
         alarm: Pin<&mut Sleep>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<FinishedExchange, Failure> {
         let pace = Pace::new(self.settings, self.deadline, Instant::now());
         let (head, body) = response.into_parts();
         if head.headers.len() > self.settings.headers_max {
@@ -176,7 +176,10 @@ impl Exchange<'_> {
         if let Some(redirected) = redirect(self.url, head.status, &head.headers) {
             let outcome = redirected?;
             let is_read = skip_body(connection, body, pace, alarm).await || connection.is_http2();
-            return Ok(Answer { outcome, is_connection_clean: is_read && is_framing_clear });
+            return Ok(FinishedExchange {
+                outcome,
+                is_connection_clean: is_read && is_framing_clear,
+            });
         }
         match head.status {
             StatusCode::NOT_MODIFIED if self.conditions.is_empty() => {
@@ -186,7 +189,7 @@ impl Exchange<'_> {
             }
             StatusCode::NOT_MODIFIED => {
                 let outcome = FetchOutcome::NotModified;
-                return Ok(Answer { outcome, is_connection_clean: is_framing_clear });
+                return Ok(FinishedExchange { outcome, is_connection_clean: is_framing_clear });
             }
             StatusCode::PROXY_AUTHENTICATION_REQUIRED if self.profile.proxy.is_some() => {
                 let detail = "the proxy refused: it asks for a user name and password (407)";
@@ -224,6 +227,6 @@ impl Exchange<'_> {
             truncated: body.truncated,
             wire_bytes: body.wire_bytes,
         };
-        Ok(Answer { outcome: FetchOutcome::Page(page), is_connection_clean })
+        Ok(FinishedExchange { outcome: FetchOutcome::Page(page), is_connection_clean })
     }
 }

@@ -16,7 +16,7 @@ use crate::budget::BodyBudget;
 use crate::conditions::Conditions;
 use crate::connection::Connection;
 use crate::connector::{Connector, Road, Target};
-use crate::exchange::{Answer, Exchange, Exchanged, Sending};
+use crate::exchange::{Exchange, Exchanged, FinishedExchange, Sending};
 use crate::failure::Failure;
 use crate::guard::CheckedAddress;
 use crate::names::{NameLookup, Names, SystemLookup};
@@ -221,7 +221,12 @@ impl WebFetcher {
             .map_err(|_| Failure::later(Reason::DnsError, format!("timeout: look up {host}")))?
     }
 
-    fn finish(&self, key: PoolKey, connection: Connection, answer: Answer) -> FetchOutcome {
+    fn finish(
+        &self,
+        key: PoolKey,
+        connection: Connection,
+        answer: FinishedExchange,
+    ) -> FetchOutcome {
         if answer.is_connection_clean {
             self.pool.put(key, connection);
             self.start_sweeper();

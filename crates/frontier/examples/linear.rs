@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use telusur_frontier::{Linear, LinearNext, Opening};
-use telusur_model::{Answer, Moment, Resume, Retry, Template, Walk, WalkRules};
+use telusur_model::{IdOutcome, Moment, Resume, Retry, Template, Walk, WalkRules};
 
 const IDS: u64 = 10_000_000;
 const IN_FLIGHT: usize = 8;
@@ -63,11 +63,11 @@ fn main() {
     }
 }
 
-fn answer(id: u64, attempt: u8) -> Answer {
+fn answer(id: u64, attempt: u8) -> IdOutcome {
     match mix(id) % 1000 {
-        0 if attempt == 1 => Answer::Failed(Retry::Later),
-        0..10 => Answer::Content,
-        _ => Answer::Missing,
+        0 if attempt == 1 => IdOutcome::Failed(Retry::Later),
+        0..10 => IdOutcome::Content,
+        _ => IdOutcome::Missing,
     }
 }
 

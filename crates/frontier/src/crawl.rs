@@ -13,8 +13,8 @@ use crate::flights::Flights;
 use crate::head::{Head, Waiting};
 use crate::host::HostId;
 use crate::ids::Ids;
-use crate::line::{First, Line};
 use crate::rules::RobotsWatch;
+use crate::site_queue::{First, SiteQueue};
 use crate::standing::Standing;
 
 /// A site's number in its crawl.
@@ -55,9 +55,9 @@ pub(crate) struct CrawlState {
     /// Sites of which nothing is handed out.
     pub(crate) blocked: BTreeSet<SiteId>,
     /// Hosts that may be asked now and that answer in time.
-    ready: Line,
+    ready: SiteQueue,
     /// Hosts that may be asked now and that may keep us waiting.
-    ready_doubtful: Line,
+    ready_doubtful: SiteQueue,
     /// Sites that others wait for, by service.
     holding: BTreeSet<(u64, SiteId)>,
     /// Hosts that could be asked if their address were known, in the order of tickets.
@@ -286,8 +286,8 @@ impl CrawlState {
             sites: Vec::new(),
             site_ids: BTreeMap::new(),
             blocked: BTreeSet::new(),
-            ready: Line::default(),
-            ready_doubtful: Line::default(),
+            ready: SiteQueue::default(),
+            ready_doubtful: SiteQueue::default(),
             holding: BTreeSet::new(),
             unresolved: BTreeSet::new(),
             unruled: BTreeSet::new(),
@@ -438,7 +438,7 @@ impl CrawlState {
     }
 
     /// The line of hosts that may be asked now, by what is expected of them.
-    pub(crate) fn ready_line(&mut self, is_doubtful: bool) -> &mut Line {
+    pub(crate) fn ready_line(&mut self, is_doubtful: bool) -> &mut SiteQueue {
         if is_doubtful { &mut self.ready_doubtful } else { &mut self.ready }
     }
 

@@ -17,7 +17,7 @@ use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
 use crate::ids::Ids;
 use crate::linear::Linear;
-use crate::pace::Answer;
+use crate::pace::HostSignal;
 use crate::passage::{RequestStart, request_start};
 use crate::retry::disposition;
 use crate::standing::Standing;
@@ -529,11 +529,11 @@ impl Frontier {
         visit: &Visit,
         fetched: &Fetched,
     ) -> Disposition {
-        let answer = Answer::of(fetched);
+        let answer = HostSignal::of(fetched);
         let is_probe = visit.purpose == Purpose::Probe;
         if answer.is_reply() || fetched.network == NetworkSign::Alive {
             self.note_reply(host, visit, fetched, answer.is_reply());
-        } else if answer == Answer::Unreachable && !is_probe {
+        } else if answer == HostSignal::Unreachable && !is_probe {
             self.note_failure(host, visit, fetched.network);
         }
         // A probe teaches how unknown URLs look and nothing else. It asks for what the site never
@@ -547,10 +547,10 @@ impl Frontier {
         let pace = &mut self.hosts.get_mut(host).pace;
         let was_resting = pace.is_resting(self.now);
         let is_in_doubt = self.suspicion.since().is_some();
-        if answer != Answer::Silent && !is_in_doubt {
+        if answer != HostSignal::Silent && !is_in_doubt {
             pace.took(fetched.took_ms);
         }
-        if answer != Answer::Unreachable || !is_in_doubt {
+        if answer != HostSignal::Unreachable || !is_in_doubt {
             let asked_at = fetched.requested_at.unwrap_or(flight.handed_at);
             pace.learn(answer, politeness, base_ms, asked_at, self.now);
         }
@@ -561,7 +561,7 @@ impl Frontier {
                 self.charges.settled(visit);
                 Disposition::Settle
             }
-            Disposition::Retry { after_ms, counted } if answer == Answer::Unreachable => {
+            Disposition::Retry { after_ms, counted } if answer == HostSignal::Unreachable => {
                 let counted = counted && self.charges.count(visit);
                 Disposition::Retry { after_ms, counted }
             }

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use telusur_model::{CrawlNo, Host, Moment, QueuePlace};
 
 use crate::gate::{Gate, Opening, Terms};
-use crate::line::Line;
 use crate::pace::Pace;
 use crate::parse_cost::ParseCost;
+use crate::site_queue::SiteQueue;
 
 /// A host's number in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -168,14 +168,14 @@ pub(crate) struct AddressState {
     /// How many queues of each crawl lead here.
     pub(crate) queues: BTreeMap<CrawlNo, u32>,
     /// Hosts that could be asked if the address could.
-    pub(crate) parked: BTreeMap<CrawlNo, Line>,
+    pub(crate) parked: BTreeMap<CrawlNo, SiteQueue>,
     /// The timer that is set for its opening.
     pub(crate) wake_at: Option<Moment>,
 }
 
 impl AddressState {
     pub(crate) fn parked_count(&self) -> usize {
-        self.parked.values().map(Line::len).sum()
+        self.parked.values().map(SiteQueue::len).sum()
     }
 
     pub(crate) fn may_be_forgotten(&self, now: Moment) -> bool {

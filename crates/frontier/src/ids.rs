@@ -46,7 +46,7 @@ struct Gateway {
 
 /// An id to ask for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct NextId {
     pub(crate) host: HostId,
     walk: usize,
     id: u64,
@@ -191,7 +191,7 @@ impl Ids {
         &mut self,
         now: Moment,
         may_pass: impl Fn(HostId, Door) -> bool,
-    ) -> Option<Ask> {
+    ) -> Option<NextId> {
         let (gateways, ready) = (&self.gateways, &self.ready);
         let (asked, max) = (&self.asked, self.per_host_max.unwrap_or(u64::MAX));
         let is_ready = |walk: usize| {
@@ -205,11 +205,11 @@ impl Ids {
         let is_first = !self.state(walk).is_known(id);
         *self.asked.entry(self.gateways[walk].host).or_default() += u64::from(is_first);
         self.lead = (self.lead + 1).min(LEAD_MAX);
-        Some(Ask { host: self.gateways[walk].host, walk, id, attempt })
+        Some(NextId { host: self.gateways[walk].host, walk, id, attempt })
     }
 
     /// The visit that asks. Its key and the time are for the engine to fill in.
-    pub(crate) fn visit(&self, crawl: CrawlNo, ask: Ask) -> Visit {
+    pub(crate) fn visit(&self, crawl: CrawlNo, ask: NextId) -> Visit {
         let walk = u32::try_from(ask.walk).expect("walks are given one by one");
         Visit {
             crawl,

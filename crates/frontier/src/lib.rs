@@ -19,7 +19,7 @@ mod standing;
 
 mod crawl;
 mod head;
-mod line;
+mod site_queue;
 
 mod ids;
 mod linear;

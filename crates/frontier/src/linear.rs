@@ -29,7 +29,7 @@ mod track;
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{Answer, IdState, Moment, Run};
+use telusur_model::{IdOutcome, IdState, Moment, Run};
 
 use crate::linear::rotation::Rotation;
 
@@ -119,7 +119,13 @@ impl Linear {
 
     /// An id answered. Returns what the store has to keep, in the same step as the page; `None` if
     /// the id was not in flight.
-    pub fn answered(&mut self, walk: usize, id: u64, answer: Answer, now: Moment) -> Option<Run> {
+    pub fn answered(
+        &mut self,
+        walk: usize,
+        id: u64,
+        answer: IdOutcome,
+        now: Moment,
+    ) -> Option<Run> {
         let (leg, run) = self.walks.get_mut(walk)?.answered(id, answer, now)?;
         self.leave_if_finished(self.place_first[walk] + leg);
         Some(run)

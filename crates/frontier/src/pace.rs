@@ -47,7 +47,7 @@ pub(crate) struct Pace {
 
 /// What an outcome says about its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum HostSignal {
     /// All is well.
     Well,
     /// It answers, but is in trouble.
@@ -60,7 +60,7 @@ pub(crate) enum Answer {
     Silent,
 }
 
-impl Answer {
+impl HostSignal {
     /// Whether anybody said anything.
     pub(crate) fn is_reply(self) -> bool {
         match self {
@@ -160,14 +160,14 @@ impl Pace {
     /// without anything learned.
     pub(crate) fn learn(
         &mut self,
-        answer: Answer,
+        answer: HostSignal,
         politeness: &Politeness,
         base_ms: u64,
         asked_at: Moment,
         now: Moment,
     ) {
         match answer {
-            Answer::Well => {
+            HostSignal::Well => {
                 self.answered();
                 self.throttled_run = 0;
                 self.speed_up(base_ms);
@@ -175,8 +175,8 @@ impl Pace {
                     self.spare_the_slow(politeness.crawl_delay_max_ms);
                 }
             }
-            Answer::Troubled => self.answered(),
-            Answer::Throttled { retry_after_ms } => {
+            HostSignal::Troubled => self.answered(),
+            HostSignal::Throttled { retry_after_ms } => {
                 self.answered();
                 self.throttled_run = self.throttled_run.saturating_add(1);
                 if politeness.adaptive {
@@ -185,8 +185,8 @@ impl Pace {
                     self.asked_to_wait(now.plus_ms(retry_after_ms.unwrap_or(0)));
                 }
             }
-            Answer::Unreachable => self.failed(now),
-            Answer::Silent => {}
+            HostSignal::Unreachable => self.failed(now),
+            HostSignal::Silent => {}
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let mut pace = Pace::default();
         let politeness = Politeness { adaptive: true, ..Politeness::default() };
         for retry_after_ms in [Some(3_600_000), None] {
-            let answer = Answer::Throttled { retry_after_ms };
+            let answer = HostSignal::Throttled { retry_after_ms };
             pace.learn(answer, &politeness, 1000, Moment(0), Moment(1000));
         }
         assert_eq!(pace.retry_after(Moment(1000)), Some(Moment(3_601_000)));

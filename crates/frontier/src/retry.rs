@@ -3,7 +3,7 @@
 use telusur_model::{FetchOutcome, Fetched, Politeness, Retry, UrlKey, Visit};
 
 use crate::decision::Disposition;
-use crate::pace::{Answer, Pace};
+use crate::pace::{HostSignal, Pace};
 
 const BACK_OFF_MS_MIN: u64 = 2_000;
 /// Ten minutes, together with the jitter.
@@ -24,8 +24,8 @@ pub(crate) fn disposition(
     is_excused: bool,
 ) -> Disposition {
     let again = |counted| {
-        let retry_after_ms = match Answer::of(fetched) {
-            Answer::Throttled { retry_after_ms } if politeness.adaptive => retry_after_ms,
+        let retry_after_ms = match HostSignal::of(fetched) {
+            HostSignal::Throttled { retry_after_ms } if politeness.adaptive => retry_after_ms,
             _ => None,
         };
         let after_ms = back_off_ms(attempt, visit.key).max(retry_after_ms.unwrap_or(0));

@@ -14,7 +14,7 @@ use telusur_index::{DocKey, IndexDoc, IndexLimits, Query, SearchIndex};
 use telusur_model::{CrawlNo, Timestamp, UrlKey};
 
 #[derive(Deserialize)]
-struct Line {
+struct RunFileLine {
     id: String,
     #[serde(default)]
     title: String,
@@ -59,7 +59,7 @@ fn import(index: &SearchIndex, file: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn read_lines(file: impl AsRef<Path>) -> Result<Vec<Line>, Box<dyn Error>> {
+fn read_lines(file: impl AsRef<Path>) -> Result<Vec<RunFileLine>, Box<dyn Error>> {
     let text = fs::read_to_string(file)?;
     text.lines().map(|line| Ok(serde_json::from_str(line)?)).collect()
 }

@@ -50,7 +50,7 @@ pub use crate::findings::{Findings, SearchPage};
 pub use crate::host::{Host, SLOTS, Site, Slot};
 pub use crate::left_out::LeftOut;
 pub use crate::linear::{
-    Answer, Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdRanges, IdRun,
+    Coverage, CoverageCounts, Direction, ID_RANGES_MAX, IdListError, IdOutcome, IdRanges, IdRun,
     IdState, LegCoverage, LegPlan, LegState, MISSING_TEXT_BYTES_MAX, MissingError, MissingPages,
     MissingRules, Rates, Resume, Run, Strip, StripCell, Template, TemplateError, TemplateFault,
     Walk, WalkCoverage, WalkError, WalkRules, overlay,

@@ -14,7 +14,7 @@ pub use coverage::{
 };
 pub use id_ranges::{ID_RANGES_MAX, IdListError, IdRanges};
 pub use missing::{MISSING_TEXT_BYTES_MAX, MissingError, MissingPages, MissingRules};
-pub use run::{Answer, IdState, Run, overlay};
+pub use run::{IdOutcome, IdState, Run, overlay};
 pub use template::{Template, TemplateError, TemplateFault};
 pub(crate) use walk::stored as stored_walks;
 pub use walk::{Direction, LegPlan, Rates, Resume, Walk, WalkError, WalkRules};

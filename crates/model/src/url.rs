@@ -287,9 +287,9 @@ impl Serialize for PageUrl {
 impl<'de> Deserialize<'de> for PageUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         /// Reads the text where it lies, without a copy of its own.
-        struct Reader;
+        struct UrlVisitor;
 
-        impl Visitor<'_> for Reader {
+        impl Visitor<'_> for UrlVisitor {
             type Value = PageUrl;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -301,7 +301,7 @@ impl<'de> Deserialize<'de> for PageUrl {
             }
         }
 
-        deserializer.deserialize_str(Reader)
+        deserializer.deserialize_str(UrlVisitor)
     }
 }
 

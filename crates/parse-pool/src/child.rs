@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use telusur_model::RawPage;
 
-use crate::frames::{self, Answer, Batch, Depth, FrameError, Hello};
+use crate::frames::{self, Batch, Depth, FrameError, Hello, ParseReply};
 use crate::jail::{self, JailLimits};
 use crate::keeper::CHILD_CPU_SECONDS_MAX;
 use crate::parser::InProcess;
-use crate::socket::{self, Endless, Line};
+use crate::socket::{self, ChildStream, Endless};
 
 /// The hidden command of the program that makes it a child.
 pub const CHILD_COMMAND: &str = "parse-child";
@@ -39,9 +39,9 @@ pub fn child_if_asked() -> Option<ExitCode> {
     }
     let parser = InProcess::default();
     Some(child_main(arguments, |page, depth| match depth {
-        Depth::Crawl(text) => Answer::Parsed(Box::new(parser.parse_page(page, text))),
-        Depth::Search(text) => Answer::ForSearch(Box::new(parser.search_page(page, text))),
-        Depth::Everything => Answer::Read(Box::new(parser.read_page(page))),
+        Depth::Crawl(text) => ParseReply::Parsed(Box::new(parser.parse_page(page, text))),
+        Depth::Search(text) => ParseReply::ForSearch(Box::new(parser.search_page(page, text))),
+        Depth::Everything => ParseReply::Read(Box::new(parser.read_page(page))),
     }))
 }
 
@@ -49,7 +49,7 @@ pub fn child_if_asked() -> Option<ExitCode> {
 /// are what follows the program's own: the socket and the memory limit.
 pub fn child_main(
     arguments: impl Iterator<Item = OsString>,
-    read: impl FnMut(&RawPage, Depth) -> Answer,
+    read: impl FnMut(&RawPage, Depth) -> ParseReply,
 ) -> ExitCode {
     match run(arguments, read) {
         Ok(()) => ExitCode::SUCCESS,
@@ -63,7 +63,7 @@ pub fn child_main(
 
 fn run(
     mut arguments: impl Iterator<Item = OsString>,
-    read: impl FnMut(&RawPage, Depth) -> Answer,
+    read: impl FnMut(&RawPage, Depth) -> ParseReply,
 ) -> Result<(), FrameError> {
     let (Some(path), Some(memory_bytes)) = (
         arguments.next().map(PathBuf::from),
@@ -78,14 +78,14 @@ fn run(
     socket::make_room(&stream)?;
     let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
     let jail = jail::lock_in(&stream, limits)?;
-    let mut line = Line::new(&stream, Endless);
+    let mut line = ChildStream::new(&stream, Endless);
     frames::send_hello(&mut line, &Hello::new(jail))?;
     serve(&mut line, read)
 }
 
 fn serve(
     line: &mut (impl Read + Write),
-    mut read: impl FnMut(&RawPage, Depth) -> Answer,
+    mut read: impl FnMut(&RawPage, Depth) -> ParseReply,
 ) -> Result<(), FrameError> {
     /// The words of the last panic. The default hook would write them to standard error, which
     /// nobody reads while the child lives.
@@ -108,7 +108,7 @@ fn serve(
                 Ok(answer) => answer,
                 Err(_) => {
                     let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
-                    Answer::Panicked(std::mem::take(&mut *text))
+                    ParseReply::Panicked(std::mem::take(&mut *text))
                 }
             };
             frames::append_answer(&mut outbox, &answer)?;

@@ -138,7 +138,7 @@ impl Batch {
 
 /// What a child makes of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum ParseReply {
     /// What a crawl goes by.
     Parsed(Box<ParsedPage>),
     /// What a crawl and a search go by.
@@ -264,15 +264,15 @@ impl Frame {
     }
 
     /// What became of a page that was to be read this deeply.
-    pub fn into_answer(self, depth: Depth) -> Result<Answer, FrameError> {
+    pub fn into_answer(self, depth: Depth) -> Result<ParseReply, FrameError> {
         match (self.kind, depth) {
-            (Kind::Panicked, _) => self.decode(Kind::Panicked).map(Answer::Panicked),
-            (Kind::AnswerTooLarge, _) => Ok(Answer::TooLarge),
-            (_, Depth::Crawl(_)) => self.decode(Kind::Parsed).map(Box::new).map(Answer::Parsed),
+            (Kind::Panicked, _) => self.decode(Kind::Panicked).map(ParseReply::Panicked),
+            (Kind::AnswerTooLarge, _) => Ok(ParseReply::TooLarge),
+            (_, Depth::Crawl(_)) => self.decode(Kind::Parsed).map(Box::new).map(ParseReply::Parsed),
             (_, Depth::Search(_)) => {
-                self.decode(Kind::ForSearch).map(Box::new).map(Answer::ForSearch)
+                self.decode(Kind::ForSearch).map(Box::new).map(ParseReply::ForSearch)
             }
-            (_, Depth::Everything) => self.decode(Kind::Read).map(Box::new).map(Answer::Read),
+            (_, Depth::Everything) => self.decode(Kind::Read).map(Box::new).map(ParseReply::Read),
         }
     }
 
@@ -326,16 +326,16 @@ pub fn send_batch(
 
 /// Puts what became of a page behind what is already to be sent. Something that does not fit in a
 /// frame becomes [`Answer::TooLarge`].
-pub fn append_answer(outbox: &mut Vec<u8>, answer: &Answer) -> Result<(), FrameError> {
+pub fn append_answer(outbox: &mut Vec<u8>, answer: &ParseReply) -> Result<(), FrameError> {
     let appended = match answer {
-        Answer::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
-        Answer::ForSearch(read) => append(outbox, Kind::ForSearch, read, 0),
-        Answer::Read(content) => append(outbox, Kind::Read, content, 0),
-        Answer::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
-        Answer::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),
+        ParseReply::Parsed(parsed) => append(outbox, Kind::Parsed, parsed, 0),
+        ParseReply::ForSearch(read) => append(outbox, Kind::ForSearch, read, 0),
+        ParseReply::Read(content) => append(outbox, Kind::Read, content, 0),
+        ParseReply::Panicked(text) => append(outbox, Kind::Panicked, text, 0),
+        ParseReply::TooLarge => append(outbox, Kind::AnswerTooLarge, &(), 0),
     };
     match appended {
-        Err(FrameError::TooLarge { .. }) => append_answer(outbox, &Answer::TooLarge),
+        Err(FrameError::TooLarge { .. }) => append_answer(outbox, &ParseReply::TooLarge),
         appended => appended,
     }
 }

@@ -12,9 +12,9 @@ use rustix::event::{PollFd, PollFlags};
 use telusur_model::RawPage;
 
 use crate::child::CHILD_COMMAND;
-use crate::frames::{self, Answer, Depth, Frame, FrameError};
+use crate::frames::{self, Depth, Frame, FrameError, ParseReply};
 use crate::jail::JailReport;
-use crate::socket::{self, Line, Rendezvous, poll};
+use crate::socket::{self, ChildStream, Rendezvous, poll};
 use crate::watch::{Interrupts, LimitHit, Task, Watch};
 
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
@@ -97,7 +97,7 @@ pub(crate) enum Death {
 /// What a child has answered, and the CPU that the page took.
 #[derive(Debug)]
 pub(crate) struct Answered {
-    pub(crate) answer: Answer,
+    pub(crate) answer: ParseReply,
     pub(crate) cpu: Duration,
 }
 
@@ -149,7 +149,7 @@ impl ParserChild {
         let sent = match frames::send_batch(&mut line, depth, pages) {
             // Nothing was sent, and the child is as good as before.
             Err(FrameError::TooLarge { .. }) => {
-                let too_large = || Answered { answer: Answer::TooLarge, cpu: Duration::ZERO };
+                let too_large = || Answered { answer: ParseReply::TooLarge, cpu: Duration::ZERO };
                 answers.extend(pages.iter().map(|_| too_large()));
                 return Ok(());
             }
@@ -175,7 +175,8 @@ impl ParserChild {
     ) -> Result<(), Unanswered> {
         let watch = || Watch::new(self.process.pid(), self.limits, task.clone());
         // Answers are small and come several at once: they are taken off the socket together.
-        let mut line = BufReader::with_capacity(INBOX_BYTES, Line::new(&self.stream, watch()));
+        let mut line =
+            BufReader::with_capacity(INBOX_BYTES, ChildStream::new(&self.stream, watch()));
         let mut shares = Shares::default();
         let mut failed = None;
         for _ in 0..count {
@@ -208,12 +209,12 @@ impl ParserChild {
 
     /// The line to the child for the time of one page: reading and writing fail when the page has
     /// cost too much.
-    fn line(&self, task: Task) -> Line<'_, Watch> {
-        Line::new(&self.stream, Watch::new(self.process.pid(), self.limits, task))
+    fn line(&self, task: Task) -> ChildStream<'_, Watch> {
+        ChildStream::new(&self.stream, Watch::new(self.process.pid(), self.limits, task))
     }
 }
 
-fn read_answer(line: &mut impl Read, depth: Depth) -> Result<(Answer, Duration), FrameError> {
+fn read_answer(line: &mut impl Read, depth: Depth) -> Result<(ParseReply, Duration), FrameError> {
     let answer = Frame::read(line)?.into_answer(depth)?;
     Ok((answer, Frame::read(line)?.into_took()?))
 }

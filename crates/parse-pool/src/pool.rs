@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage, SearchPage};
 
-use crate::frames::{Answer, Depth, FRAME_BYTES_MAX};
+use crate::frames::{Depth, FRAME_BYTES_MAX, ParseReply};
 use crate::jail::JailReport;
 use crate::keeper::{Answered, ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::nursery::{Nursery, Parentage};
@@ -103,7 +103,7 @@ impl ParserPool {
         let interrupts = Interrupts::default();
         let task = interrupts.task();
         match resting[0].read(&task, HARMLESS_DEPTH, &[&harmless_page()], &mut answers) {
-            Ok(()) if matches!(answers[..], [Answered { answer: Answer::Parsed(_), .. }]) => {}
+            Ok(()) if matches!(answers[..], [Answered { answer: ParseReply::Parsed(_), .. }]) => {}
             Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
             Err(Death::Idle { why } | Death::OnPage { why, .. }) => return Err(start(why)),
         }
@@ -317,24 +317,24 @@ impl Parser for ParserPool {
 /// What an answer can hold.
 trait Found: Sized {
     /// What is in the page, if the answer is of this kind.
-    fn found(answer: Answer) -> Option<Box<Self>>;
+    fn found(answer: ParseReply) -> Option<Box<Self>>;
 }
 
 impl Found for ParsedPage {
-    fn found(answer: Answer) -> Option<Box<Self>> {
-        if let Answer::Parsed(parsed) = answer { Some(parsed) } else { None }
+    fn found(answer: ParseReply) -> Option<Box<Self>> {
+        if let ParseReply::Parsed(parsed) = answer { Some(parsed) } else { None }
     }
 }
 
 impl Found for SearchPage {
-    fn found(answer: Answer) -> Option<Box<Self>> {
-        if let Answer::ForSearch(read) = answer { Some(read) } else { None }
+    fn found(answer: ParseReply) -> Option<Box<Self>> {
+        if let ParseReply::ForSearch(read) = answer { Some(read) } else { None }
     }
 }
 
 impl Found for PageContent {
-    fn found(answer: Answer) -> Option<Box<Self>> {
-        if let Answer::Read(content) = answer { Some(content) } else { None }
+    fn found(answer: ParseReply) -> Option<Box<Self>> {
+        if let ParseReply::Read(content) = answer { Some(content) } else { None }
     }
 }
 
@@ -415,10 +415,10 @@ fn read_page<T: Found>(Answered { answer, cpu }: Answered) -> ReadPage<T> {
     ReadPage { reading: reading(answer), cpu, deaths: 0 }
 }
 
-fn reading<T: Found>(answer: Answer) -> Reading<T> {
+fn reading<T: Found>(answer: ParseReply) -> Reading<T> {
     match answer {
-        Answer::Panicked(text) => Reading::Failed { why: panicked(&plain(&text)) },
-        Answer::TooLarge => Reading::Failed {
+        ParseReply::Panicked(text) => Reading::Failed { why: panicked(&plain(&text)) },
+        ParseReply::TooLarge => Reading::Failed {
             why: format!("the page or what is in it is larger than {FRAME_BYTES_MAX} bytes"),
         },
         read => Reading::Read(T::found(read).expect("an answer of another depth is malformed")),

@@ -115,14 +115,14 @@ impl Patience for Endless {
 ///
 /// It waits by `poll`, not in `read`: in there, the kernel would also wake it whenever the other end
 /// has taken a piece of what was sent, for nothing.
-pub(crate) struct Line<'a, P> {
+pub(crate) struct ChildStream<'a, P> {
     pub(crate) stream: &'a UnixStream,
     pub(crate) patience: P,
     /// Whether anything was sent.
     pub(crate) began: bool,
 }
 
-impl<'a, P: Patience> Line<'a, P> {
+impl<'a, P: Patience> ChildStream<'a, P> {
     pub(crate) fn new(stream: &'a UnixStream, patience: P) -> Self {
         Self { stream, patience, began: false }
     }
@@ -144,13 +144,13 @@ impl<'a, P: Patience> Line<'a, P> {
     }
 }
 
-impl<P: Patience> Read for Line<'_, P> {
+impl<P: Patience> Read for ChildStream<'_, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.patiently(PollFlags::IN, |mut stream| stream.read(buffer))
     }
 }
 
-impl<P: Patience> Write for Line<'_, P> {
+impl<P: Patience> Write for ChildStream<'_, P> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(bytes)])
     }

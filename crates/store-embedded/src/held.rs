@@ -43,13 +43,13 @@ pub(crate) struct HeldCount {
 }
 
 /// What the links of a host wait for: the budget of this shape, or that of the host or site.
-type Line = Option<u32>;
+type AwaitedBudget = Option<u32>;
 
 /// Units that a step gives back.
 #[derive(Default)]
 pub(crate) struct GivenBack {
     /// The lines of each host that have a unit again.
-    lines: BTreeMap<(CrawlNo, Host), BTreeSet<Line>>,
+    lines: BTreeMap<(CrawlNo, Host), BTreeSet<AwaitedBudget>>,
     /// Sites that had no unit left before: all their hosts have one again.
     full_sites: BTreeSet<(CrawlNo, Site)>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct GivenBack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
     /// It has no further link that fits.
-    Line,
+    AwaitedBudget,
     /// No link of its host fits.
     Host,
     /// The step has looked at as many as it may.
@@ -273,7 +273,7 @@ impl StepWriter<'_> {
                 let (key, _) = row?;
                 let line = rows::line_of_held_key(&key, host_key.len()).ok_or_else(cut_key)?;
                 match self.let_in_line(crawl, &host, line, &mut left)? {
-                    LineEnd::Line => next = end_of_line(crawl, &host, line),
+                    LineEnd::AwaitedBudget => next = end_of_line(crawl, &host, line),
                     LineEnd::Host => {}
                     LineEnd::Step => {
                         self.committed.more_held.push(crawl);
@@ -290,7 +290,7 @@ impl StepWriter<'_> {
         &mut self,
         crawl: CrawlNo,
         host: &Host,
-        line: Line,
+        line: AwaitedBudget,
         left: &mut usize,
     ) -> Result<LineEnd, StoreError> {
         let store = self.store;
@@ -316,7 +316,9 @@ impl StepWriter<'_> {
                     self.take_in(visit);
                 }
                 Some(Full::Host { .. } | Full::Site { .. }) => return Ok(LineEnd::Host),
-                Some(Full::Shape { shape, .. }) if line == Some(shape) => return Ok(LineEnd::Line),
+                Some(Full::Shape { shape, .. }) if line == Some(shape) => {
+                    return Ok(LineEnd::AwaitedBudget);
+                }
                 // Its host has room and its shape has none: it waits for the shape from now on.
                 Some(full @ Full::Shape { .. }) => {
                     self.release(crawl, host, key.to_vec());
@@ -324,7 +326,7 @@ impl StepWriter<'_> {
                 }
             }
         }
-        Ok(LineEnd::Line)
+        Ok(LineEnd::AwaitedBudget)
     }
 
     /// The visit of a held link, and the reason it was settled with; `None` if it has another
@@ -392,7 +394,7 @@ fn hosts_with_held(memory: &CrawlMemory) -> BTreeSet<Host> {
 }
 
 /// Where the next line of a host begins; `None` behind the last.
-fn end_of_line(crawl: CrawlNo, host: &Host, line: Line) -> Option<Vec<u8>> {
+fn end_of_line(crawl: CrawlNo, host: &Host, line: AwaitedBudget) -> Option<Vec<u8>> {
     let next = line.map_or(Some(0), |shape| shape.checked_add(1))?;
     Some(rows::held_line_key(crawl, host, Some(next)))
 }

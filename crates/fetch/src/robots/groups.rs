@@ -2,7 +2,7 @@
 
 use telusur_model::URL_BYTES_MAX;
 
-use super::lines::{Line, Record};
+use super::lines::{Record, RobotsLine};
 use super::pattern::Pattern;
 use super::{Access, Rule, Rules, SITEMAPS_MAX};
 
@@ -58,7 +58,7 @@ impl Groups {
         }
     }
 
-    pub(super) fn add(&mut self, line: &Line<'_>) {
+    pub(super) fn add(&mut self, line: &RobotsLine<'_>) {
         match line.record {
             Record::UserAgent(name) => self.add_name(name),
             Record::Allow(path) => self.add_rule(Access::Allow, path, line.number),

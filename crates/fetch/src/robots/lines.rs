@@ -8,7 +8,7 @@ use encoding_rs::{Encoding, UTF_8};
 use super::BYTES_MAX;
 
 /// One line that says something, with its number from 1.
-pub(super) struct Line<'text> {
+pub(super) struct RobotsLine<'text> {
     pub(super) number: u32,
     pub(super) record: Record<'text>,
 }
@@ -51,11 +51,11 @@ pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The lines that say something to us, in order.
-pub(super) fn records(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub(super) fn records(text: &[u8]) -> impl Iterator<Item = RobotsLine<'_>> {
     let numbers = 1_u32..;
     numbers
         .zip(split_lines(text))
-        .filter_map(|(number, line)| Some(Line { number, record: record(line)? }))
+        .filter_map(|(number, line)| Some(RobotsLine { number, record: record(line)? }))
 }
 
 /// Lines end with LF, CR LF or CR alone.

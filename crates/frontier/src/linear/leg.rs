@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use telusur_model::{Answer, IdState, Moment, Run};
+use telusur_model::{IdOutcome, IdState, Moment, Run};
 
 use crate::linear::cooling::Cooling;
 use crate::linear::runs::Runs;
@@ -173,7 +173,12 @@ impl Leg {
     // ---- events ----
 
     /// An id answered. Returns what it is now; `None` if it was not in flight.
-    pub(crate) fn answered(&mut self, offset: u64, answer: Answer, now: Moment) -> Option<IdState> {
+    pub(crate) fn answered(
+        &mut self,
+        offset: u64,
+        answer: IdOutcome,
+        now: Moment,
+    ) -> Option<IdState> {
         let attempt = *self.in_flight.get(&offset)?;
         let state = IdState::after(answer, attempt, self.rules.attempts);
         self.became(offset, state, now)

@@ -1,7 +1,7 @@
 //! [`WalkState`]: one walk with its progress. It translates between ids, which the world knows, and
 //! the offsets of its legs; the decisions are theirs.
 
-use telusur_model::{Answer, Host, IdState, Moment, Run, Walk};
+use telusur_model::{Host, IdOutcome, IdState, Moment, Run, Walk};
 
 use crate::linear::leg::Leg;
 use crate::linear::opening::ResumeNote;
@@ -55,7 +55,7 @@ impl WalkState {
     pub(super) fn answered(
         &mut self,
         id: u64,
-        answer: Answer,
+        answer: IdOutcome,
         now: Moment,
     ) -> Option<(usize, Run)> {
         let position = self.walk.position_of(id)?;

@@ -62,7 +62,7 @@ enum Sign {
 
 /// Reads a query.
 pub(crate) fn parse(text: &str) -> Parsed {
-    let mut reader = Reader { parsed: Parsed::default(), atoms: 0, joined: None };
+    let mut reader = QueryParser { parsed: Parsed::default(), atoms: 0, joined: None };
     let kept = cut(text);
     if kept.len() < text.len() {
         reader.ignore(format!("everything after the first {QUERY_BYTES_MAX} bytes"));
@@ -136,7 +136,7 @@ fn split_field(text: &str) -> (Option<&str>, &str) {
     }
 }
 
-struct Reader {
+struct QueryParser {
     parsed: Parsed,
     atoms: usize,
     /// Whether the last piece was `OR` or `AND`.
@@ -149,7 +149,7 @@ enum Join {
     And,
 }
 
-impl Reader {
+impl QueryParser {
     fn take(&mut self, piece: Piece<'_>) {
         if let Some(field) = piece.field {
             self.joined = None;

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{PatternLimits, PatternSet};
-use crate::{Answer, FetchOutcome, PageUrl, RawPage, Retry, ScopeError};
+use crate::{FetchOutcome, IdOutcome, PageUrl, RawPage, Retry, ScopeError};
 
 /// Rules in one list. There are 500 statuses, of which a handful means anything, and few other rules.
 const RULES_MAX: usize = 100;
@@ -136,32 +136,32 @@ impl MissingPages {
 
     /// What an outcome says about its id; `None`: the redirect is to be followed, and its end says
     /// it. `text` is that of the page, where there is one.
-    pub fn judge(&self, outcome: &FetchOutcome, text: &str) -> Option<Answer> {
+    pub fn judge(&self, outcome: &FetchOutcome, text: &str) -> Option<IdOutcome> {
         match outcome {
             FetchOutcome::Page(page) => Some(self.judge_page(page, text)),
-            FetchOutcome::NotModified => Some(Answer::Content),
+            FetchOutcome::NotModified => Some(IdOutcome::Content),
             FetchOutcome::Redirected { status, to } => {
                 let is_missing = self.rules.statuses.contains(status) || self.is_named(to);
-                is_missing.then_some(Answer::Missing)
+                is_missing.then_some(IdOutcome::Missing)
             }
-            FetchOutcome::Refused { .. } => Some(Answer::Failed(Retry::Never)),
-            FetchOutcome::Failed { retry, .. } => Some(Answer::Failed(*retry)),
+            FetchOutcome::Refused { .. } => Some(IdOutcome::Failed(Retry::Never)),
+            FetchOutcome::Failed { retry, .. } => Some(IdOutcome::Failed(*retry)),
         }
     }
 
-    fn judge_page(&self, page: &RawPage, text: &str) -> Answer {
+    fn judge_page(&self, page: &RawPage, text: &str) -> IdOutcome {
         if self.rules.statuses.contains(&page.status) {
-            return Answer::Missing;
+            return IdOutcome::Missing;
         }
         if !(200..300).contains(&page.status) {
             // 403 and its like are failures too: they do not tell whether the page exists.
-            return Answer::Failed(Retry::Later);
+            return IdOutcome::Failed(Retry::Later);
         }
         let is_empty = self.rules.empty && page.body.trim_ascii().is_empty();
         if is_empty || self.patterns.is_match(beginning(text)) {
-            return Answer::Missing;
+            return IdOutcome::Missing;
         }
-        Answer::Content
+        IdOutcome::Content
     }
 
     fn is_named(&self, to: &PageUrl) -> bool {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(rules: &str, outcome: &FetchOutcome, expect: impl Into<Option<Answer>>) {
+    fn check(rules: &str, outcome: &FetchOutcome, expect: impl Into<Option<IdOutcome>>) {
         let rules = MissingRules::parse(rules).unwrap();
         let text = match outcome {
             FetchOutcome::Page(page) => String::from_utf8_lossy(&page.body).into_owned(),
@@ -246,50 +246,50 @@ mod tests {
 
     #[test]
     fn not_found_and_gone_are_missing() {
-        check("404,410", &page(404, "x"), Answer::Missing);
-        check("404,410", &page(410, ""), Answer::Missing);
-        check("404,410", &page(200, ""), Answer::Content);
-        check("404,410", &FetchOutcome::NotModified, Answer::Content);
+        check("404,410", &page(404, "x"), IdOutcome::Missing);
+        check("404,410", &page(410, ""), IdOutcome::Missing);
+        check("404,410", &page(200, ""), IdOutcome::Content);
+        check("404,410", &FetchOutcome::NotModified, IdOutcome::Content);
     }
 
     #[test]
     fn errors_are_failures() {
         for status in [400, 401, 403, 408, 429, 500, 502, 503, 504] {
-            check("404,410", &page(status, "x"), Answer::Failed(Retry::Later));
+            check("404,410", &page(status, "x"), IdOutcome::Failed(Retry::Later));
         }
-        check("410", &page(404, "x"), Answer::Failed(Retry::Later));
+        check("410", &page(404, "x"), IdOutcome::Failed(Retry::Later));
         for retry in [Retry::Never, Retry::Later, Retry::NotCounted] {
             let why = Reason::TimeoutBody;
             let outcome = FetchOutcome::Failed { why, detail: String::new(), retry };
-            check("404", &outcome, Answer::Failed(retry));
+            check("404", &outcome, IdOutcome::Failed(retry));
         }
         let outcome = FetchOutcome::Refused { why: Reason::BlockedPort, detail: String::new() };
-        check("404", &outcome, Answer::Failed(Retry::Never));
+        check("404", &outcome, IdOutcome::Failed(Retry::Never));
     }
 
     #[test]
     fn an_empty_page_can_be_missing() {
-        check("empty", &page(200, " \r\n"), Answer::Missing);
-        check("empty", &page(200, "x"), Answer::Content);
+        check("empty", &page(200, " \r\n"), IdOutcome::Missing);
+        check("empty", &page(200, "x"), IdOutcome::Content);
     }
 
     #[test]
     fn a_text_can_say_that_a_page_is_missing() {
         let rules = r#"404,RX:"Data (tidak|not) ditemukan""#;
-        check(rules, &page(200, "<p>Data tidak ditemukan</p>"), Answer::Missing);
-        check(rules, &page(200, "<p>Data ditemukan</p>"), Answer::Content);
-        check(rules, &page(500, "Data tidak ditemukan"), Answer::Failed(Retry::Later));
+        check(rules, &page(200, "<p>Data tidak ditemukan</p>"), IdOutcome::Missing);
+        check(rules, &page(200, "<p>Data ditemukan</p>"), IdOutcome::Content);
+        check(rules, &page(500, "Data tidak ditemukan"), IdOutcome::Failed(Retry::Later));
     }
 
     #[test]
     fn only_the_beginning_of_a_text_is_looked_at() {
         let after = |bytes: usize| page(200, &format!("{}tidak ada", "é".repeat(bytes / 2)));
-        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 10), Answer::Missing);
-        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 2), Answer::Content);
+        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 10), IdOutcome::Missing);
+        check("RX:tidak", &after(MISSING_TEXT_BYTES_MAX - 2), IdOutcome::Content);
         check(
             "RX:^",
             &page(200, &format!("a{}", "é".repeat(MISSING_TEXT_BYTES_MAX))),
-            Answer::Missing,
+            IdOutcome::Missing,
         );
         let error = MissingRules::parse("RX:[a-z]{100}").unwrap_err();
         assert!(matches!(error, MissingError::Pattern(_)), "every page would take long");
@@ -297,9 +297,9 @@ mod tests {
 
     #[test]
     fn a_redirect_to_a_named_place_is_missing() {
-        check("redirect:/none", &redirect("https://b.org/none"), Answer::Missing);
-        check("redirect:https://b.org/", &redirect("https://b.org/"), Answer::Missing);
-        check("302", &redirect("https://b.org/x"), Answer::Missing);
+        check("redirect:/none", &redirect("https://b.org/none"), IdOutcome::Missing);
+        check("redirect:https://b.org/", &redirect("https://b.org/"), IdOutcome::Missing);
+        check("302", &redirect("https://b.org/x"), IdOutcome::Missing);
     }
 
     #[test]

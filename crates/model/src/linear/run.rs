@@ -24,18 +24,18 @@ pub enum IdState {
 
 impl IdState {
     /// What an id is after an attempt, if there may be `attempts_max` of them. The first is 1.
-    pub fn after(answer: Answer, attempt: u8, attempts_max: u8) -> Self {
+    pub fn after(answer: IdOutcome, attempt: u8, attempts_max: u8) -> Self {
         match answer {
-            Answer::Content => Self::Content,
-            Answer::Missing => Self::Missing,
-            Answer::Failed(Retry::Never) => Self::Hole,
-            Answer::Failed(Retry::NotCounted) => {
+            IdOutcome::Content => Self::Content,
+            IdOutcome::Missing => Self::Missing,
+            IdOutcome::Failed(Retry::Never) => Self::Hole,
+            IdOutcome::Failed(Retry::NotCounted) => {
                 Self::Waiting { attempts: attempt.saturating_sub(1) }
             }
-            Answer::Failed(Retry::Later) if attempt < attempts_max => {
+            IdOutcome::Failed(Retry::Later) if attempt < attempts_max => {
                 Self::Waiting { attempts: attempt }
             }
-            Answer::Failed(Retry::Later) => Self::Hole,
+            IdOutcome::Failed(Retry::Later) => Self::Hole,
         }
     }
 
@@ -57,7 +57,7 @@ impl IdState {
 
 /// How an id answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum IdOutcome {
     /// With a page.
     Content,
     /// It does not exist.
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn attempts_are_used_up() {
-        let failed = |retry, attempt| IdState::after(Answer::Failed(retry), attempt, 3);
+        let failed = |retry, attempt| IdState::after(IdOutcome::Failed(retry), attempt, 3);
         assert_eq!(failed(Retry::Later, 2), IdState::Waiting { attempts: 2 });
         assert_eq!(failed(Retry::Later, 3), Hole);
         // The number of attempts may have been larger in an earlier run.

@@ -136,8 +136,11 @@ fn an_answer_arrives_as_it_was_sent() {
         &telusur_parse::ParseLimits::default(),
     );
     assert_eq!(parsed.links.len(), 1);
-    let answers =
-        [Answer::Parsed(Box::new(parsed)), Answer::Panicked("oh".into()), Answer::TooLarge];
+    let answers = [
+        ParseReply::Parsed(Box::new(parsed)),
+        ParseReply::Panicked("oh".into()),
+        ParseReply::TooLarge,
+    ];
     let mut wire = Vec::new();
     for answer in &answers {
         append_answer(&mut wire, answer).unwrap();
@@ -152,13 +155,13 @@ fn an_answer_arrives_as_it_was_sent() {
 #[test]
 fn an_answer_has_the_depth_that_was_asked_for() {
     let (mut links, mut everything) = (Vec::new(), Vec::new());
-    append_answer(&mut links, &Answer::Parsed(Box::default())).unwrap();
-    append_answer(&mut everything, &Answer::Read(Box::default())).unwrap();
+    append_answer(&mut links, &ParseReply::Parsed(Box::default())).unwrap();
+    append_answer(&mut everything, &ParseReply::Read(Box::default())).unwrap();
     malformed(read(&links).unwrap().into_answer(Depth::Everything));
     malformed(read(&everything).unwrap().into_answer(LINKS));
     malformed(read(&links).unwrap().into_answer(Depth::Search(VisibleText::Left)));
     let answer = read(&everything).unwrap().into_answer(Depth::Everything).unwrap();
-    assert_eq!(answer, Answer::Read(Box::default()));
+    assert_eq!(answer, ParseReply::Read(Box::default()));
 }
 
 #[test]
@@ -187,7 +190,7 @@ fn an_unknown_kind_is_malformed() {
 #[test]
 fn bytes_behind_the_head_are_malformed() {
     let mut wire = Vec::new();
-    append_answer(&mut wire, &Answer::Panicked("oh".into())).unwrap();
+    append_answer(&mut wire, &ParseReply::Panicked("oh".into())).unwrap();
     wire.push(0);
     wire[1] += 1;
     malformed(read(&wire).unwrap().into_answer(LINKS));
@@ -197,7 +200,7 @@ fn bytes_behind_the_head_are_malformed() {
 fn a_frame_of_another_kind_is_malformed() {
     malformed(read(&sent_page()));
     let mut answer = Vec::new();
-    append_answer(&mut answer, &Answer::TooLarge).unwrap();
+    append_answer(&mut answer, &ParseReply::TooLarge).unwrap();
     malformed(read(&answer).unwrap().into_hello());
     malformed(read_batch(&mut &answer[..]));
 }
@@ -234,10 +237,10 @@ fn an_answer_beyond_the_limit_is_said_to_be_one() {
     let text = "x".repeat(FRAME_BYTES_MAX);
     let parsed = ParsedPage { visible_text: text, ..ParsedPage::default() };
     let mut wire = Vec::new();
-    append_answer(&mut wire, &Answer::Panicked("before".into())).unwrap();
-    append_answer(&mut wire, &Answer::Parsed(Box::new(parsed))).unwrap();
+    append_answer(&mut wire, &ParseReply::Panicked("before".into())).unwrap();
+    append_answer(&mut wire, &ParseReply::Parsed(Box::new(parsed))).unwrap();
     let mut left = &wire[..];
     let answers = [(); 2].map(|()| Frame::read(&mut left).unwrap().into_answer(LINKS).unwrap());
-    assert_eq!(answers, [Answer::Panicked("before".into()), Answer::TooLarge]);
+    assert_eq!(answers, [ParseReply::Panicked("before".into()), ParseReply::TooLarge]);
     assert!(left.is_empty());
 }

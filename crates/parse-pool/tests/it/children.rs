@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 use telusur_model::{ParsedPage, RawPage};
 use telusur_parse::{ContentLimits, ParseLimits, read_for_search, read_page};
 use telusur_parse_pool::frames::{
-    Answer, Batch, Depth, Hello, append_answer, append_took, send_hello,
+    Batch, Depth, Hello, ParseReply, append_answer, append_took, send_hello,
 };
 use telusur_parse_pool::{JailReport, VisibleText, Wall, child_main};
 
@@ -43,7 +43,7 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
         "answers-twice" => {
             let mut twice = Vec::new();
             for _ in 0..2 {
-                append_answer(&mut twice, &Answer::Parsed(Box::default())).unwrap();
+                append_answer(&mut twice, &ParseReply::Parsed(Box::default())).unwrap();
                 append_took(&mut twice, Duration::ZERO).unwrap();
             }
             answer_with(&twice, arguments)
@@ -61,13 +61,15 @@ fn jailed(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         let parsed = obey(page, pages);
         match depth {
             Depth::Crawl(VisibleText::Left) => {
-                Answer::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
+                ParseReply::Parsed(Box::new(ParsedPage { visible_text: String::new(), ..parsed }))
             }
-            Depth::Crawl(VisibleText::Taken) => Answer::Parsed(Box::new(parsed)),
+            Depth::Crawl(VisibleText::Taken) => ParseReply::Parsed(Box::new(parsed)),
             Depth::Search(_) => {
-                Answer::ForSearch(Box::new(read_for_search(page, &ContentLimits::for_search())))
+                ParseReply::ForSearch(Box::new(read_for_search(page, &ContentLimits::for_search())))
             }
-            Depth::Everything => Answer::Read(Box::new(read_page(page, &ContentLimits::default()))),
+            Depth::Everything => {
+                ParseReply::Read(Box::new(read_page(page, &ContentLimits::default())))
+            }
         }
     })
 }
@@ -143,7 +145,7 @@ fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> E
         let mut outbox = bytes.to_vec();
         if pages[0].url.host_str() != "a.org" {
             outbox.clear();
-            append_answer(&mut outbox, &Answer::Parsed(Box::default())).unwrap();
+            append_answer(&mut outbox, &ParseReply::Parsed(Box::default())).unwrap();
             append_took(&mut outbox, Duration::ZERO).unwrap();
         }
         stream.write_all(&outbox).unwrap();

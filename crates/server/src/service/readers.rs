@@ -25,11 +25,11 @@ pub(super) struct Readers {
     /// Questions that are worked on at the same time.
     at_once_max: usize,
     /// Held to take or to add a question, never while one is worked on.
-    line: Arc<Mutex<Line>>,
+    line: Arc<Mutex<PoolQueue>>,
 }
 
 #[derive(Default)]
-struct Line {
+struct PoolQueue {
     waiting: VecDeque<Question>,
     working: usize,
 }
@@ -95,7 +95,7 @@ impl Readers {
         next
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, PoolQueue> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

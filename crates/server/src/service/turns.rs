@@ -23,12 +23,12 @@ const TRIAL_MS: u64 = 30_000;
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     /// Held to look or to change, never while waiting.
-    line: Mutex<Line>,
+    line: Mutex<RunQueueState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Line {
+struct RunQueueState {
     waiting: BTreeSet<CrawlNo>,
     /// Places that are kept for crawls that are being made.
     kept: usize,
@@ -48,11 +48,11 @@ impl Turns {
         let waiting = waiting.map(|record| record.crawl.no).collect();
         let SuddenEnds { suspects, watched } = ends;
         let watched = (!watched.is_empty()).then_some((watched, now));
-        let line = Line { waiting, suspects, watched, ..Line::default() };
+        let line = RunQueueState { waiting, suspects, watched, ..RunQueueState::default() };
         Self { line: Mutex::new(line), changed: Notify::new() }
     }
 
-    fn line(&self) -> MutexGuard<'_, Line> {
+    fn line(&self) -> MutexGuard<'_, RunQueueState> {
         self.line.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

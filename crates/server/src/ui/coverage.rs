@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::frame::{Frame, Reader, address, render};
+use super::frame::{Frame, Viewer, address, render};
 use super::live::Head;
 use super::words::{Words, fill};
 use crate::door::Params;
@@ -69,7 +69,7 @@ struct Piece {
 pub(crate) async fn coverage(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(zoom): Params<Zoom>,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
@@ -169,7 +169,7 @@ enum Move {
     Higher,
 }
 
-fn strip_of(view: CoverageView, part: Part, here: &str, is_cut: bool, reader: &Reader) -> Strip {
+fn strip_of(view: CoverageView, part: Part, here: &str, is_cut: bool, reader: &Viewer) -> Strip {
     let (words, lang) = (reader.words(), reader.lang);
     let counts = &view.counts;
     let unknown = counts.unknown.map_or_else(|| "?".to_owned(), |count| lang.count(count));
@@ -222,7 +222,7 @@ fn strip_of(view: CoverageView, part: Part, here: &str, is_cut: bool, reader: &R
     }
 }
 
-fn holes(runs: &[RunView], reader: &Reader) -> Vec<(String, &'static str, String, String)> {
+fn holes(runs: &[RunView], reader: &Viewer) -> Vec<(String, &'static str, String, String)> {
     let (words, lang): (&'static Words, _) = (reader.words(), reader.lang);
     let failed = runs.iter().filter(|run| matches!(run.state.as_str(), "hole" | "waiting"));
     let line = |run: &RunView| {

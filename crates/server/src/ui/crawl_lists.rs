@@ -8,7 +8,7 @@ use telusur_model::{CrawlNo, Reason};
 
 use super::bars::{by_count, status_tone};
 use super::crawls::Part;
-use super::frame::{Frame, Reader, address, render};
+use super::frame::{Frame, Viewer, address, render};
 use super::live::Head;
 use super::words::{Words, fill, state_word};
 use crate::door::Params;
@@ -84,7 +84,7 @@ impl Cell {
 
 /// What a list is about.
 struct About<'a> {
-    reader: &'a Reader,
+    reader: &'a Viewer,
     service: &'a Service,
     crawl: CrawlView,
     path: &'static str,
@@ -123,7 +123,7 @@ impl About<'_> {
 
 async fn about<'a>(
     service: &'a Service,
-    reader: &'a Reader,
+    reader: &'a Viewer,
     no: CrawlNo,
     list: (&'static str, &'static str),
 ) -> Result<About<'a>, Problem> {
@@ -135,7 +135,7 @@ async fn about<'a>(
 pub(crate) async fn pages(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
 ) -> Result<Response, Problem> {
     let (no, words, lang) = (service.crawl_no(&id)?, reader.words(), reader.lang);
@@ -170,7 +170,7 @@ pub(crate) async fn pages(
 pub(crate) async fn queue(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
 ) -> Result<Response, Problem> {
     let (no, words, lang) = (service.crawl_no(&id)?, reader.words(), reader.lang);
@@ -197,7 +197,7 @@ pub(crate) async fn queue(
 pub(crate) async fn hosts(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
 ) -> Result<Response, Problem> {
     let (no, words, lang) = (service.crawl_no(&id)?, reader.words(), reader.lang);
@@ -234,7 +234,7 @@ pub(crate) async fn hosts(
 pub(crate) async fn errors(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
 ) -> Result<Response, Problem> {
     let (no, words, lang) = (service.crawl_no(&id)?, reader.words(), reader.lang);
@@ -276,7 +276,7 @@ pub(crate) struct OfReason {
 pub(crate) async fn skipped(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
     Params(wanted): Params<OfReason>,
 ) -> Result<Response, Problem> {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::frame::{Frame, Reader, address, render};
+use super::frame::{Frame, Viewer, address, render};
 use super::live::errors;
 use super::search::crawl_name;
 use super::words::state_word;
@@ -22,11 +22,11 @@ const CRAWLS: usize = 50;
 struct CrawlsPage {
     frame: Frame,
     is_read_only: bool,
-    lines: Vec<Line>,
+    lines: Vec<CrawlListRow>,
     next: Option<String>,
 }
 
-struct Line {
+struct CrawlListRow {
     alias: String,
     name: String,
     state: String,
@@ -59,7 +59,7 @@ impl Part {
 /// The crawls, the youngest first.
 pub(crate) async fn list(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
     Params(part): Params<Part>,
 ) -> Result<Response, Problem> {
     let crawls = service.crawls(None, None, CRAWLS, part.cursor()?).await?;
@@ -71,9 +71,9 @@ pub(crate) async fn list(
     })
 }
 
-fn line_of(crawl: CrawlView, reader: &Reader) -> Line {
+fn line_of(crawl: CrawlView, reader: &Viewer) -> CrawlListRow {
     let lang = reader.lang;
-    Line {
+    CrawlListRow {
         name: crawl_name(&crawl),
         alias: crawl.alias,
         state_word: state_word(reader.words(), &crawl.state).to_owned(),

@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::frame::{Frame, Reader, render_as};
+use super::frame::{Frame, Viewer, render_as};
 use super::words::Words;
 use crate::door::Params;
 use crate::json::ExplanationView;
@@ -43,7 +43,7 @@ struct Known {
 /// The question, and the answer of every crawl.
 pub(crate) async fn explain(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
     let words = reader.words();

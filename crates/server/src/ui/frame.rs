@@ -37,7 +37,7 @@ const COOKIE_AGE_S: u32 = 31_536_000;
 
 /// Who reads a page, and how.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader {
+pub(crate) struct Viewer {
     pub(crate) lang: Lang,
     /// `light` or `dark` if the reader chose; empty follows the system.
     scheme: &'static str,
@@ -45,7 +45,7 @@ pub(crate) struct Reader {
     target: String,
 }
 
-impl<S: Sync> FromRequestParts<S> for Reader {
+impl<S: Sync> FromRequestParts<S> for Viewer {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
@@ -53,7 +53,7 @@ impl<S: Sync> FromRequestParts<S> for Reader {
     }
 }
 
-impl Reader {
+impl Viewer {
     pub(super) fn of(uri: &http::Uri, headers: &HeaderMap) -> Self {
         let accepted = headers.get("accept-language").and_then(|value| value.to_str().ok());
         let lang = asked_lang(uri)
@@ -82,7 +82,7 @@ impl Reader {
 /// What the outer template needs.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    reader: Reader,
+    reader: Viewer,
     /// Which of the main links is the current one.
     pub(crate) place: &'static str,
     pub(crate) title: String,
@@ -182,7 +182,7 @@ struct ProblemPage<'a> {
 
 /// The layer around all pages: shows problems as pages, and sets the policy.
 pub(crate) async fn as_page(request: Request, next: Next) -> Response {
-    let reader = Reader::of(request.uri(), request.headers());
+    let reader = Viewer::of(request.uri(), request.headers());
     let has_key = cookie(request.headers(), KEY_COOKIE).is_some();
     let asked = asked_lang(request.uri());
     let mut response = next.run(request).await;
@@ -214,7 +214,7 @@ pub(crate) async fn as_page_for_people(request: Request, next: Next) -> Response
     }
 }
 
-fn problem_page(reader: &Reader, problem: &Problem, has_key: bool) -> Result<Response, Problem> {
+fn problem_page(reader: &Viewer, problem: &Problem, has_key: bool) -> Result<Response, Problem> {
     let needs_key = matches!(problem.code(), Code::Unauthorized | Code::ForbiddenScope);
     let words = reader.words();
     let title = match problem.code() {

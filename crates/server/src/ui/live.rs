@@ -7,7 +7,7 @@ use axum::response::Response;
 use telusur_model::{CrawlNo, Reason};
 
 use super::bars::{Bar, bars, by_count, by_number, status_tone};
-use super::frame::{Frame, Reader, render};
+use super::frame::{Frame, Viewer, render};
 use super::search::crawl_name;
 use super::words::{Words, fill, state_word};
 use crate::json::{CrawlView, StatsView};
@@ -120,7 +120,7 @@ struct Panel {
 pub(crate) async fn overview(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let (crawl, moving) = moving(&service, service.crawl_no(&id)?, &reader).await?;
     let head = Head::of(&crawl, "", reader.words(), &service);
@@ -131,7 +131,7 @@ pub(crate) async fn overview(
 pub(crate) async fn moving_part(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let (_, moving) = moving(&service, service.crawl_no(&id)?, &reader).await?;
     render(&moving)
@@ -140,7 +140,7 @@ pub(crate) async fn moving_part(
 async fn moving(
     service: &Service,
     no: CrawlNo,
-    reader: &Reader,
+    reader: &Viewer,
 ) -> Result<(CrawlView, MovingPart), Problem> {
     let crawl = service.crawl(no).await?;
     let queue = service.frontier(no, QUEUE_SHOWN, None).await?;
@@ -176,7 +176,7 @@ async fn moving(
 }
 
 /// That indexing is behind, and why.
-pub(crate) fn index_notice(service: &Service, reader: &Reader) -> Option<(String, String)> {
+pub(crate) fn index_notice(service: &Service, reader: &Viewer) -> Option<(String, String)> {
     let (indexing, lang) = (service.indexing(), reader.lang);
     let trouble = indexing.trouble?;
     let (pages, when) = (lang.count(indexing.lag), lang.moment(&trouble.since.rfc3339()));
@@ -185,7 +185,7 @@ pub(crate) fn index_notice(service: &Service, reader: &Reader) -> Option<(String
 }
 
 /// What is worth a sentence: what the crawl waits for, and what it left out.
-fn notices(stats: &StatsView, reader: &Reader) -> Vec<String> {
+fn notices(stats: &StatsView, reader: &Viewer) -> Vec<String> {
     let (words, lang) = (reader.words(), reader.lang);
     let wait = |seconds| fill(words.retry_after, &[("time", &lang.seconds(seconds))]);
     let left_out = stats.left_out.iter().map(|row| {
@@ -205,7 +205,7 @@ pub(crate) fn errors(stats: &StatsView) -> u64 {
     stats.failed + stats.fetched.saturating_sub(stats.ok) + parse_failed
 }
 
-fn panels(crawl: &CrawlView, reader: &Reader) -> Vec<Panel> {
+fn panels(crawl: &CrawlView, reader: &Viewer) -> Vec<Panel> {
     let (words, lang, stats) = (reader.words(), reader.lang, &crawl.stats);
     let first = |counts: Vec<(&str, u64)>, tone: fn(&str) -> &'static str| {
         bars(lang, counts.into_iter().take(BARS_MAX), tone)

@@ -7,7 +7,7 @@ use http::StatusCode;
 use serde::Deserialize;
 
 use super::forms::{FormBody, lines, number, text};
-use super::frame::{Frame, Reader, go_to, render_as};
+use super::frame::{Frame, Viewer, go_to, render_as};
 use super::words::fill;
 use crate::door::Params;
 use crate::json::{CrawlView, LimitsBody, LinearBody, MannersBody, NewCrawlBody, ScopeBody};
@@ -109,7 +109,7 @@ struct Preview {
 /// The form; what is in its address is filled in.
 pub(crate) async fn form(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
     Params(wish): Params<Wish>,
 ) -> Result<Response, Problem> {
     shown(&service, &reader, wish, None, None)
@@ -118,7 +118,7 @@ pub(crate) async fn form(
 /// Starts the crawl, or shows what would be done.
 pub(crate) async fn start(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
     FormBody(wish): FormBody<Wish>,
 ) -> Result<Response, Problem> {
     let is_preview = wish.then != "start";
@@ -140,7 +140,7 @@ pub(crate) async fn start(
 
 fn shown(
     service: &Service,
-    reader: &Reader,
+    reader: &Viewer,
     wish: Wish,
     problem: Option<Problem>,
     preview: Option<Preview>,
@@ -175,7 +175,7 @@ fn shown(
     render_as(status, &page)
 }
 
-fn preview(crawl: &CrawlView, body: &NewCrawlBody, reader: &Reader) -> Preview {
+fn preview(crawl: &CrawlView, body: &NewCrawlBody, reader: &Viewer) -> Preview {
     let (words, lang) = (reader.words(), reader.lang);
     let limit = |number: u64| match number {
         0 => words.no_limit.to_owned(),

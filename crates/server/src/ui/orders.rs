@@ -8,7 +8,7 @@ use serde::Deserialize;
 use telusur_model::{CrawlNo, Limits, PageUrl, Scope, ScopeRules};
 
 use super::forms::{FormBody, number, text};
-use super::frame::{Frame, Reader, go_to, render, render_as};
+use super::frame::{Frame, Viewer, go_to, render, render_as};
 use super::live::Head;
 use super::search::crawl_name;
 use super::words::fill;
@@ -55,7 +55,7 @@ struct SurePage {
 pub(crate) async fn are_you_sure(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let crawl = service.crawl(service.crawl_no(&id)?).await?;
     let words = reader.words();
@@ -118,7 +118,7 @@ struct Matches {
 pub(crate) async fn settings(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
     shown(&service, no, &reader, None, Change::default()).await
@@ -128,7 +128,7 @@ pub(crate) async fn settings(
 pub(crate) async fn change(
     State(service): State<Service>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     FormBody(change): FormBody<Change>,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
@@ -164,7 +164,7 @@ fn body_of(change: &Change) -> Result<ChangeBody, Problem> {
 async fn shown(
     service: &Service,
     no: CrawlNo,
-    reader: &Reader,
+    reader: &Viewer,
     problem: Option<Problem>,
     change: Change,
 ) -> Result<Response, Problem> {
@@ -218,7 +218,7 @@ fn excluded_among(scope: &Scope, waiting: Vec<QueuedView>) -> (Vec<String>, u64)
 async fn matches(
     service: &Service,
     no: CrawlNo,
-    reader: &Reader,
+    reader: &Viewer,
     change: &Change,
 ) -> Result<Option<Matches>, Problem> {
     let Some(pattern) = text(&change.exclude).filter(|_| change.then == "preview") else {

@@ -11,7 +11,7 @@ use telusur_engine::control::StoredPage;
 use telusur_model::PageContent;
 
 use super::bars::status_tone;
-use super::frame::{Frame, Reader, address, go_to, render};
+use super::frame::{Frame, Viewer, address, go_to, render};
 use super::words::{Words, fill};
 use crate::access::{Pass, Scope};
 use crate::door::Params;
@@ -106,7 +106,7 @@ pub(crate) async fn page(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
-    reader: Reader,
+    reader: Viewer,
     Params(wanted): Params<OfTab>,
 ) -> Result<Response, Problem> {
     let mut page = service.page(&id).await?;
@@ -148,7 +148,7 @@ pub(crate) async fn page(
     })
 }
 
-fn tabs(page: &StoredPage, content: &PageContent, current: &str, reader: &Reader) -> Vec<Tab> {
+fn tabs(page: &StoredPage, content: &PageContent, current: &str, reader: &Viewer) -> Vec<Tab> {
     let words = reader.words();
     let some = |count: usize| Some(count);
     let all = [

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 
-use super::frame::{Frame, Reader, address, render};
+use super::frame::{Frame, Viewer, address, render};
 use super::words::{Words, fill};
 use crate::door::Params;
 use crate::json::{CrawlView, FacetView, HitView, SearchBody, SearchView};
@@ -41,7 +41,7 @@ struct RunningLine {
 /// The first page.
 pub(crate) async fn home(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let (totals, lang) = (service.totals().await?, reader.lang);
     let crawls: u64 = totals.crawls.values().sum();
@@ -210,14 +210,14 @@ struct Hit {
 /// What a search found.
 pub(crate) async fn results(
     State(service): State<Service>,
-    reader: Reader,
+    reader: Viewer,
     Params(asked): Params<Asked>,
 ) -> Result<Response, Problem> {
     let found = service.search(asked.body()).await?;
     render(&page_of(found, &asked, &reader))
 }
 
-fn page_of(found: SearchView, asked: &Asked, reader: &Reader) -> ResultsPage {
+fn page_of(found: SearchView, asked: &Asked, reader: &Viewer) -> ResultsPage {
     let (words, lang) = (reader.words(), reader.lang);
     let title = if asked.q.is_empty() { words.nav_search } else { asked.q.as_str() };
     let shown = u32::try_from(found.hits.len()).unwrap_or(0);
@@ -256,7 +256,7 @@ fn page_of(found: SearchView, asked: &Asked, reader: &Reader) -> ResultsPage {
     }
 }
 
-fn hit_of(hit: HitView, asked: &Asked, reader: &Reader) -> Hit {
+fn hit_of(hit: HitView, asked: &Asked, reader: &Viewer) -> Hit {
     let (words, lang) = (reader.words(), reader.lang);
     let site = hit.site.clone().unwrap_or_default();
     let is_more = hit.more_from_site > 0 && asked.site.is_empty() && !site.is_empty();
@@ -320,7 +320,7 @@ fn sorts(asked: &Asked, words: &'static Words) -> Vec<Sorting> {
     .into()
 }
 
-fn facets(asked: &Asked, found: &SearchView, reader: &Reader) -> Vec<Facet> {
+fn facets(asked: &Asked, found: &SearchView, reader: &Viewer) -> Vec<Facet> {
     let names = [
         ("site", "site"),
         ("lang", "language"),
@@ -396,7 +396,7 @@ mod tests {
             ignored: Vec::new(),
             did_you_mean: None,
         };
-        let reader = Reader::of(&http::Uri::from_static("/search"), &HeaderMap::new());
+        let reader = Viewer::of(&http::Uri::from_static("/search"), &HeaderMap::new());
         page_of(found, &Asked::default(), &reader).render().unwrap()
     }
 

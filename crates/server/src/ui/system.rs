@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::response::Response;
 use http::HeaderMap;
 
-use super::frame::{Frame, Reader, render};
+use super::frame::{Frame, Viewer, render};
 use super::live::index_notice;
 use super::words::state_word;
 use crate::access::Scope;
@@ -31,7 +31,7 @@ struct SystemPage {
 pub(crate) async fn system(
     State(service): State<Service>,
     headers: HeaderMap,
-    reader: Reader,
+    reader: Viewer,
 ) -> Result<Response, Problem> {
     let (words, lang) = (reader.words(), reader.lang);
     let totals = service.totals().await?;

@@ -10,7 +10,7 @@ use crate::json::write_json_line;
 
 /// One piece.
 #[derive(Serialize)]
-struct Line<'a, T> {
+struct PieceLine<'a, T> {
     crawl: &'a str,
     page: &'a str,
     /// The first of its kind on the page is 1.
@@ -44,7 +44,7 @@ fn write_pieces<T: Serialize>(
     pieces: &[T],
 ) -> io::Result<u64> {
     for (index, piece) in (1..).zip(pieces) {
-        let line = Line { crawl: &found.crawl, page: &found.page, index, piece };
+        let line = PieceLine { crawl: &found.crawl, page: &found.page, index, piece };
         write_json_line(output, &line)?;
     }
     Ok(pieces.len() as u64)

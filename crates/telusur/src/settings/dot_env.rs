@@ -14,7 +14,7 @@ pub(super) struct DotEnvVariable {
 
 /// Reads the whole file.
 pub(super) fn parse(text: &str) -> Result<Vec<DotEnvVariable>, Message> {
-    let mut reader = Reader { rest: text.trim_start_matches('\u{feff}'), line: 1 };
+    let mut reader = DotEnvParser { rest: text.trim_start_matches('\u{feff}'), line: 1 };
     let mut variables = Vec::new();
     while !reader.rest.is_empty() {
         variables.extend(reader.variable()?);
@@ -22,12 +22,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<DotEnvVariable>, Message> {
     Ok(variables)
 }
 
-struct Reader<'a> {
+struct DotEnvParser<'a> {
     rest: &'a str,
     line: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DotEnvParser<'a> {
     /// The variable that begins at this line; `None` for an empty line or a comment.
     fn variable(&mut self) -> Result<Option<DotEnvVariable>, Message> {
         let line = self.line;

@@ -38,7 +38,7 @@ impl ConfigFile {
     pub fn parse(path: &Path, text: &str) -> Result<Self, Vec<Message>> {
         let text = text.trim_start_matches('\u{feff}');
         let mut reader =
-            Reader { path, text, rows: Vec::new(), jobs: Vec::new(), mistakes: Vec::new() };
+            SettingsParser { path, text, rows: Vec::new(), jobs: Vec::new(), mistakes: Vec::new() };
         match DeTable::parse(text) {
             Ok(table) => reader.top(table.get_ref()),
             Err(error) => {
@@ -64,7 +64,7 @@ impl ConfigFile {
     }
 }
 
-struct Reader<'a> {
+struct SettingsParser<'a> {
     path: &'a Path,
     text: &'a str,
     rows: Vec<(Key, Resolved)>,
@@ -72,7 +72,7 @@ struct Reader<'a> {
     mistakes: Vec<(usize, Message)>,
 }
 
-impl Reader<'_> {
+impl SettingsParser<'_> {
     fn top(&mut self, table: &DeTable<'_>) {
         for (name, value) in table {
             let is_section = REGISTRY.iter().any(|s| s.section == name.get_ref());

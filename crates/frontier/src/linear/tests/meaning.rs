@@ -1,7 +1,7 @@
 //! What each rule of a linear crawl means, by the smallest example that shows it.
 
 use telusur_model::{
-    Answer, Direction, IdRanges, IdState, LegState, Moment, Rates, Resume, StripCell, Walk,
+    Direction, IdOutcome, IdRanges, IdState, LegState, Moment, Rates, Resume, StripCell, Walk,
     WalkRules,
 };
 
@@ -97,17 +97,17 @@ fn nothing_more_is_asked_once_the_stop_is_certain() {
         assert!(matches!(linear.next(Moment(0), |_| true), LinearNext::Ask { .. }));
     }
     for id in 2..=4 {
-        linear.answered(0, id, Answer::Missing, Moment(1));
+        linear.answered(0, id, IdOutcome::Missing, Moment(1));
     }
     assert_eq!(linear.next(Moment(1), |_| true), LinearNext::Wait(None));
     assert_eq!(linear.walks()[0].coverage().legs[0].state, LegState::Running);
-    linear.answered(0, 1, Answer::Missing, Moment(2));
+    linear.answered(0, 1, IdOutcome::Missing, Moment(2));
     assert_eq!(linear.next(Moment(2), |_| true), LinearNext::Finished);
     assert_eq!(linear.walks()[0].coverage().legs[0].stop, Some(3));
 }
 
 /// Hands out the first ids of a walk with margin 3, then tells how the later of them answered.
-fn after_answers(attempts: u8, handed_out: u64, answers: &[(u64, Answer)]) -> Linear {
+fn after_answers(attempts: u8, handed_out: u64, answers: &[(u64, IdOutcome)]) -> Linear {
     let rules = WalkRules { margin: 3, attempts, ..range(1, 99) };
     let mut linear = Linear::new(vec![opened(rules)]);
     for id in 1..=handed_out {
@@ -122,7 +122,7 @@ fn after_answers(attempts: u8, handed_out: u64, answers: &[(u64, Answer)]) -> Li
 
 #[test]
 fn misses_and_holes_make_a_stop_certain_together() {
-    let (missing, hole) = (Answer::Missing, FAILED);
+    let (missing, hole) = (IdOutcome::Missing, FAILED);
     for answers in [
         [(2, missing), (3, hole), (4, missing)],
         [(4, missing), (3, hole), (2, missing)],
@@ -136,7 +136,7 @@ fn misses_and_holes_make_a_stop_certain_together() {
 
 #[test]
 fn nothing_past_a_certain_stop_is_asked_again() {
-    let missing = |id| (id, Answer::Missing);
+    let missing = |id| (id, IdOutcome::Missing);
     let answers = [(1, FAILED), (6, FAILED), missing(2), missing(3), missing(4)];
     let mut linear = after_answers(2, 7, &answers);
     linear.unasked(0, 5, Moment(0));
@@ -145,13 +145,13 @@ fn nothing_past_a_certain_stop_is_asked_again() {
     let again = LinearNext::Ask { walk: 0, id: 1, attempt: 2 };
     assert_eq!(linear.next(Moment(5000), |_| true), again);
     assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Wait(None));
-    linear.answered(0, 1, Answer::Content, Moment(5000));
+    linear.answered(0, 1, IdOutcome::Content, Moment(5000));
     assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Finished);
 }
 
 #[test]
 fn an_id_given_back_past_a_certain_stop_is_not_asked() {
-    let missing = |id| (id, Answer::Missing);
+    let missing = |id| (id, IdOutcome::Missing);
     let mut linear = after_answers(1, 6, &[]);
     linear.unasked(0, 5, Moment(0));
     for (id, answer) in [missing(2), missing(3), missing(4)] {
@@ -167,8 +167,8 @@ fn a_failure_is_no_miss_while_attempts_are_left() {
     // 2, 3 and 4 fail at first and exist at the second attempt.
     let web = |_, id, attempt| match (id, attempt) {
         (2..=4, 1) => FAILED,
-        (1..=6, _) => Answer::Content,
-        _ => Answer::Missing,
+        (1..=6, _) => IdOutcome::Content,
+        _ => IdOutcome::Missing,
     };
     let rules = WalkRules { margin: 3, attempts: 2, ..range(1, 20) };
     let mut play = Play::new(vec![walk(rules)], &web, Manners::QUIET, 1);
@@ -194,8 +194,8 @@ fn a_failure_is_a_miss_when_its_attempts_are_used_up() {
 #[test]
 fn a_failure_that_would_repeat_is_a_hole_at_once() {
     let web = |_, id, _| match id {
-        2 => Answer::Failed(telusur_model::Retry::Never),
-        _ => Answer::Content,
+        2 => IdOutcome::Failed(telusur_model::Retry::Never),
+        _ => IdOutcome::Content,
     };
     let rules = WalkRules { attempts: 3, ..range(1, 3) };
     let mut play = Play::new(vec![walk(rules)], &web, Manners::QUIET, 1);
@@ -239,7 +239,7 @@ fn attempts_do_not_wait_for_the_end_of_an_endless_first_pass() {
         let LinearNext::Ask { id, attempt, .. } = linear.next(now, |_| true) else {
             panic!("there is always something to ask");
         };
-        linear.answered(0, id, if id == 1 { FAILED } else { Answer::Content }, now);
+        linear.answered(0, id, if id == 1 { FAILED } else { IdOutcome::Content }, now);
         if attempt == 2 {
             assert_eq!(retried_at.replace(second), None);
         }
@@ -270,7 +270,7 @@ fn trouble_of_our_own_is_no_attempt() {
     for moment in [0, 1000, 2000] {
         let ask = LinearNext::Ask { walk: 0, id: 1, attempt: 1 };
         assert_eq!(linear.next(Moment(moment), |_| true), ask);
-        let answer = Answer::Failed(telusur_model::Retry::NotCounted);
+        let answer = IdOutcome::Failed(telusur_model::Retry::NotCounted);
         linear.answered(0, 1, answer, Moment(moment));
     }
 }
@@ -294,7 +294,7 @@ fn an_id_that_was_not_asked_after_all_comes_again_first() {
 fn events_about_ids_that_are_not_in_flight_are_ignored() {
     let mut linear = Linear::new(vec![opened(range(1, 9))]);
     for (walk, id) in [(0, 1), (0, 99), (7, 1)] {
-        assert_eq!(linear.answered(walk, id, Answer::Content, Moment(0)), None);
+        assert_eq!(linear.answered(walk, id, IdOutcome::Content, Moment(0)), None);
         linear.unasked(walk, id, Moment(0));
     }
     assert!(linear.walks()[0].coverage().counts.is_nothing_known());
@@ -375,7 +375,7 @@ fn a_host_that_must_wait_does_not_block_another() {
 
 #[test]
 fn nothing_wraps_around_at_either_end() {
-    let web = |_, _, _| Answer::Content;
+    let web = |_, _, _| IdOutcome::Content;
     let top = WalkRules { start: Some(u64::MAX - 1), margin: 1, ..rules("a.org") };
     let top = WalkRules { direction: Some(Direction::Ascending), ..top };
     let bottom = WalkRules {
@@ -431,7 +431,7 @@ fn a_range_of_a_million_millions_costs_no_memory() {
         let LinearNext::Ask { id, .. } = linear.next(Moment(0), |_| true) else {
             panic!("there is always something to ask");
         };
-        let answer = if number < 5_000 { Answer::Missing } else { FAILED };
+        let answer = if number < 5_000 { IdOutcome::Missing } else { FAILED };
         linear.answered(0, id, answer, Moment(0));
     }
     let walk = &linear.walks()[0];
@@ -449,7 +449,7 @@ fn a_site_that_alternates_between_misses_costs_no_more_per_id() {
         let LinearNext::Ask { id, .. } = linear.next(Moment(0), |_| true) else {
             panic!("there is always something to ask");
         };
-        linear.answered(0, id, if id % 2 == 0 { Answer::Missing } else { FAILED }, Moment(0));
+        linear.answered(0, id, if id % 2 == 0 { IdOutcome::Missing } else { FAILED }, Moment(0));
     }
     assert_eq!(linear.walks()[0].coverage().legs[0].misses_in_row, 30_000);
 }

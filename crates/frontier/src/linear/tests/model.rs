@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use telusur_model::{
-    Answer, Direction, IdRanges, IdState, LegState, Rates, Resume, Retry, Walk, WalkRules,
+    Direction, IdOutcome, IdRanges, IdState, LegState, Rates, Resume, Retry, Walk, WalkRules,
 };
 
 use super::play::{Dice, FAILED, Manners, Play, mix, reported, rules, walk};
@@ -28,13 +28,13 @@ fn sequential(
 }
 
 /// What an id turns out to be if it is asked until its attempts are used up.
-fn fate(attempts_before: u8, attempts: u8, answer: impl Fn(u8) -> Answer) -> IdState {
+fn fate(attempts_before: u8, attempts: u8, answer: impl Fn(u8) -> IdOutcome) -> IdState {
     for attempt in attempts_before + 1..=attempts.max(attempts_before + 1) {
         match answer(attempt) {
-            Answer::Content => return IdState::Content,
-            Answer::Missing => return IdState::Missing,
-            Answer::Failed(Retry::Never) => return IdState::Hole,
-            Answer::Failed(_) => {}
+            IdOutcome::Content => return IdState::Content,
+            IdOutcome::Missing => return IdState::Missing,
+            IdOutcome::Failed(Retry::Never) => return IdState::Hole,
+            IdOutcome::Failed(_) => {}
         }
     }
     IdState::Hole
@@ -127,7 +127,7 @@ fn random_web(
     density: u64,
     trouble: u64,
     spans: Vec<(u64, u64)>,
-) -> impl Fn(usize, u64, u8) -> Answer {
+) -> impl Fn(usize, u64, u8) -> IdOutcome {
     let roll = move |number: u64, sides: u64| mix(mix(seed) ^ number) % sides;
     move |walk, id, attempt| {
         let (min, max) = spans[walk];
@@ -136,12 +136,12 @@ fn random_web(
         let own = roll(mix(id) ^ walk, 100);
         if roll(mix(id) ^ (u64::from(attempt) << 16 | walk << 32 | 1), 100) < trouble {
             let is_final = roll(mix(id) ^ 7, 10) == 0;
-            return if is_final { Answer::Failed(Retry::Never) } else { FAILED };
+            return if is_final { IdOutcome::Failed(Retry::Never) } else { FAILED };
         }
         if (min..=max).contains(&id) && (block + own) / 2 < density {
-            Answer::Content
+            IdOutcome::Content
         } else {
-            Answer::Missing
+            IdOutcome::Missing
         }
     }
 }
@@ -218,7 +218,7 @@ fn check_first_run(
     walks: &[Walk],
     manners: Manners,
     trouble: u64,
-    web: &impl Fn(usize, u64, u8) -> Answer,
+    web: &impl Fn(usize, u64, u8) -> IdOutcome,
 ) {
     for (index, walk) in walks.iter().enumerate() {
         let state = play.walk(index);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{Answer, IdState, Moment, Resume, Retry, Run, Template, Walk, WalkRules};
+use telusur_model::{IdOutcome, IdState, Moment, Resume, Retry, Run, Template, Walk, WalkRules};
 
 use crate::linear::{Linear, LinearNext, Opening, WalkState};
 
@@ -33,9 +33,9 @@ pub(super) fn mix(number: u64) -> u64 {
 }
 
 /// How a web answers: walk, id, attempt.
-pub(super) type Web = dyn Fn(usize, u64, u8) -> Answer;
+pub(super) type Web = dyn Fn(usize, u64, u8) -> IdOutcome;
 
-pub(super) const FAILED: Answer = Answer::Failed(Retry::Later);
+pub(super) const FAILED: IdOutcome = IdOutcome::Failed(Retry::Later);
 
 /// One ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +185,7 @@ impl<'a> Play<'a> {
             return self.linear.unasked(walk, id, self.now);
         }
         let answer = match mishap {
-            true => Answer::Failed(Retry::NotCounted),
+            true => IdOutcome::Failed(Retry::NotCounted),
             false => (self.web)(walk, id, attempt),
         };
         let run = self.linear.answered(walk, id, answer, self.now).expect("it was in flight");
@@ -245,13 +245,13 @@ pub(super) fn walk(rules: WalkRules) -> Walk {
 
 /// A web in which ids are `x` (exists), `.` (missing) or `!` (fails for ever), from id 1 on; what
 /// lies beyond is missing.
-pub(super) fn drawn(picture: &'static str) -> impl Fn(usize, u64, u8) -> Answer {
+pub(super) fn drawn(picture: &'static str) -> impl Fn(usize, u64, u8) -> IdOutcome {
     move |_, id, _| {
         let index = usize::try_from(id).unwrap_or(usize::MAX).wrapping_sub(1);
         match picture.as_bytes().get(index) {
-            Some(b'x') => Answer::Content,
+            Some(b'x') => IdOutcome::Content,
             Some(b'!') => FAILED,
-            _ => Answer::Missing,
+            _ => IdOutcome::Missing,
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{Answer, Direction, IdState, LegState, Moment, Resume, Run, Walk, WalkRules};
+use telusur_model::{
+    Direction, IdOutcome, IdState, LegState, Moment, Resume, Run, Walk, WalkRules,
+};
 
 use super::play::{Manners, Play, Web, drawn, range, reported, walk};
 use crate::linear::{Linear, LinearNext, Opening, ResumeNote};
@@ -323,7 +325,7 @@ fn what_the_store_must_change_first() {
 fn content_of_a_page_that_vanished_is_kept() {
     let rules = range(1, 3);
     let kept = first_run(&rules, &drawn("xxx"), usize::MAX);
-    let gone = |_: usize, _: u64, _: u8| Answer::Missing;
+    let gone = |_: usize, _: u64, _: u8| IdOutcome::Missing;
     let (asked, left) = second_run(&rules, kept.clone(), &Opening::resume(Resume::All), &gone);
     assert_eq!((asked.len(), left), (0, kept));
 }

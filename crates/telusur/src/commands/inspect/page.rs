@@ -60,7 +60,7 @@ struct Question {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum PageInspection {
     Page {
         id: Id,
         #[serde(flatten)]
@@ -72,11 +72,11 @@ enum Answer {
     },
 }
 
-fn answer(question: Question) -> Answer {
+fn answer(question: Question) -> PageInspection {
     let Question { id, path, url } = question;
     match raw_page(Path::new(&path), url.as_deref()) {
-        Ok(raw) => Answer::Page { id, content: Box::new(content_of(&raw)) },
-        Err(message) => Answer::Failed { id, error: message.what },
+        Ok(raw) => PageInspection::Page { id, content: Box::new(content_of(&raw)) },
+        Err(message) => PageInspection::Failed { id, error: message.what },
     }
 }
 

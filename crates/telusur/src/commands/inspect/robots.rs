@@ -64,18 +64,18 @@ struct Question {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct RobotsInspection {
     id: Id,
     /// `None` if the URL is none.
     allowed: Option<bool>,
     line: Option<u32>,
 }
 
-fn answer(question: Question) -> Answer {
+fn answer(question: Question) -> RobotsInspection {
     let rules = Rules::parse(question.robots.as_bytes(), &question.agent);
     let url = PageUrl::parse(&question.url).ok();
     let verdict = url.as_ref().map(|url| rules.verdict(url));
-    Answer {
+    RobotsInspection {
         id: question.id,
         allowed: verdict.as_ref().map(|verdict| verdict.allowed),
         line: verdict.and_then(|verdict| verdict.rule).map(telusur_fetch::robots::Rule::line),

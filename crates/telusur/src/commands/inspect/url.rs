@@ -91,15 +91,15 @@ struct Question {
 }
 
 #[derive(Serialize)]
-struct Answer {
+struct UrlInspection {
     id: Id,
     url: Option<String>,
     href: Option<String>,
 }
 
-fn answer(question: Question, drop_tracking: bool) -> Answer {
+fn answer(question: Question, drop_tracking: bool) -> UrlInspection {
     let href = resolve(&question.url, question.base.as_deref()).ok().map(String::from);
     let page = href.as_deref().and_then(|href| PageUrl::parse(href).ok());
     let url = page.map(|page| normal_form(&page, drop_tracking).into_owned());
-    Answer { id: question.id, url, href }
+    UrlInspection { id: question.id, url, href }
 }

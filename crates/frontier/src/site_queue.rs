@@ -12,19 +12,19 @@ use crate::host::HostId;
 /// Grouped, because a site's rank changes with every visit and a site may have ten thousand hosts:
 /// only its one entry moves.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line {
+pub(crate) struct SiteQueue {
     order: BTreeSet<(u64, u64, SiteId)>,
-    sites: BTreeMap<SiteId, SiteInLine>,
+    sites: BTreeMap<SiteId, QueuedSite>,
     hosts: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct SiteInLine {
+struct QueuedSite {
     rank: u64,
     hosts: BTreeSet<(u64, HostId)>,
 }
 
-impl SiteInLine {
+impl QueuedSite {
     fn key(&self, site: SiteId) -> Option<(u64, u64, SiteId)> {
         self.hosts.first().map(|&(ticket, _)| (self.rank, ticket, site))
     }
@@ -39,7 +39,7 @@ pub(crate) struct First {
     pub(crate) host: HostId,
 }
 
-impl Line {
+impl SiteQueue {
     /// The first in line, passing over the sites that are blocked (few, at any time).
     pub(crate) fn first(&self, blocked: &BTreeSet<SiteId>) -> Option<First> {
         let &(rank, _, site) = self.order.iter().find(|(.., site)| !blocked.contains(site))?;
@@ -91,7 +91,7 @@ impl Line {
         self.hosts
     }
 
-    fn take_out(&mut self, site: SiteId) -> Option<SiteInLine> {
+    fn take_out(&mut self, site: SiteId) -> Option<QueuedSite> {
         let entry = self.sites.remove(&site)?;
         if let Some(key) = entry.key(site) {
             self.order.remove(&key);
@@ -99,7 +99,7 @@ impl Line {
         Some(entry)
     }
 
-    fn put_back(&mut self, site: SiteId, entry: SiteInLine) {
+    fn put_back(&mut self, site: SiteId, entry: QueuedSite) {
         if let Some(key) = entry.key(site) {
             self.order.insert(key);
             self.sites.insert(site, entry);
