@@ -15,7 +15,7 @@ use telusur_model::{
     Visit,
 };
 use telusur_store::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueAsk, Step, Store, StoreError, TrapMark,
+    Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
 };
 use tokio::sync::mpsc;
 
@@ -271,7 +271,7 @@ impl Writer {
             }
             CommitWork::Refill { crawl, host, region, after, max } => {
                 let later = region == Region::Later;
-                let ask = QueueAsk { crawl, host: &host, later, after, max };
+                let ask = QueueRange { crawl, host: &host, later, after, max };
                 let queued = self.faults.watch_read(crawl, || self.store.queued(ask))?;
                 let exhausted = queued.len() < max;
                 self.report(Written::Refill { crawl, host, region, queued, exhausted });

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
-use telusur_engine::control::Answer;
+use telusur_engine::control::Reply;
 use telusur_store::StoreError;
 
 /// The media type of RFC 9457.
@@ -243,8 +243,8 @@ impl From<RequestError> for Problem {
 
 impl Problem {
     /// The last line of a reply of control, if it says that something went wrong.
-    pub(crate) fn of_answer(last: &Answer) -> Option<Self> {
-        let Answer::Error { code, text } = last else { return None };
+    pub(crate) fn of_answer(last: &Reply) -> Option<Self> {
+        let Reply::Error { code, text } = last else { return None };
         Some(match code.as_str() {
             "no_such_crawl" => Self::new(Code::NotFound, text),
             "wrong_state" => Self::new(Code::WrongState, text),

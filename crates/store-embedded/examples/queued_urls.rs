@@ -10,7 +10,7 @@ use telusur_model::{
     Crawl, CrawlId, CrawlNo, Discovery, FetchRules, Keep, Limits, PageUrl, Politeness, Reason,
     Scope, ScopeKind, ScopeRules, Seeds, Timestamp, UrlKeyer, Via,
 };
-use telusur_store::{CrawlStore, Ending, FrontierStore, How, NewCrawl, QueueAsk, Step};
+use telusur_store::{CrawlStore, Ending, FrontierStore, How, NewCrawl, QueueRange, Step};
 use telusur_store_embedded::EmbeddedStore;
 
 // The allocator of the product: memory figures depend on it.
@@ -45,7 +45,8 @@ fn main() {
         host = (host + 1) % HOSTS;
         let name = telusur_model::Host::new(&host_name(host));
         let crawl = record.crawl.no;
-        let ask = QueueAsk { crawl, host: &name, later: false, after: None, max: VISITS_PER_STEP };
+        let ask =
+            QueueRange { crawl, host: &name, later: false, after: None, max: VISITS_PER_STEP };
         let visits = store.queued(ask).expect("read the queue");
         let scope = Arc::new(
             Scope::new(&record.crawl.scope, &[], &record.crawl.limits).expect("no patterns"),

@@ -4,7 +4,7 @@ use telusur_model::{
     Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
 };
 use telusur_store::{
-    Committed, FrontierStore, KeptRun, NewlyQueued, QueueAsk, Step, StoreError, TrapMark,
+    Committed, FrontierStore, KeptRun, NewlyQueued, QueueRange, Step, StoreError, TrapMark,
     UrlRecord, UrlState,
 };
 
@@ -33,25 +33,25 @@ impl FrontierStore for EmbeddedStore {
         self.host_rows(crawl).filter(|row| row.as_ref().map_or(true, is_meant)).collect()
     }
 
-    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
-        let lane = |byte| rows::queue_lane_key(ask.crawl, ask.host, byte);
-        let (first, end) = if ask.later { (lane(2), lane(3)) } else { (lane(0), lane(2)) };
-        let start = match ask.after {
+    fn queued(&self, range: QueueRange<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
+        let lane = |byte| rows::queue_lane_key(range.crawl, range.host, byte);
+        let (first, end) = if range.later { (lane(2), lane(3)) } else { (lane(0), lane(2)) };
+        let start = match range.after {
             // The smallest key behind the one named.
             Some(place) => {
-                let mut key = rows::queue_key(ask.crawl, ask.host, place);
+                let mut key = rows::queue_key(range.crawl, range.host, place);
                 key.push(0);
                 key
             }
             None => first,
         };
         let mut queued = Vec::new();
-        for row in self.keyspaces.queue.range(start..end).take(ask.max) {
+        for row in self.keyspaces.queue.range(start..end).take(range.max) {
             let (key, value) = row.into_inner().map_err(engine_error)?;
             let place = rows::place_of(&key)
                 .ok_or_else(|| StoreError::Damaged("a key of the queue cannot be read".into()))?;
             let row: QueueRow = decode(&value, "queue")?;
-            queued.push(row.into_queued(ask.crawl, place));
+            queued.push(row.into_queued(range.crawl, place));
         }
         Ok(queued)
     }

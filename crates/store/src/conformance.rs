@@ -16,8 +16,8 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueAsk, Step, Store, Stored,
-    TrapMark, UrlState,
+    CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueRange, Step, Store,
+    Stored, TrapMark, UrlState,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -182,7 +182,7 @@ fn is_breadth_first(bench: &dyn Bench) {
     assert_eq!(order, ["http://a.test/2", "http://a.test/1/1"]);
     let host = url("http://a.test/").host();
     let two = queued(&*store, &record, "a.test")[0].place;
-    let ask = QueueAsk { crawl: CrawlNo(1), host: &host, later: false, after: Some(two), max: 9 };
+    let ask = QueueRange { crawl: CrawlNo(1), host: &host, later: false, after: Some(two), max: 9 };
     assert_eq!(store.queued(ask).unwrap().len(), 1);
 }
 
@@ -237,7 +237,7 @@ fn retries_later(bench: &dyn Bench) {
     assert_eq!(committed.queued[0].visit.attempt, 2);
     assert!(queued(&*store, &record, "a.test").is_empty());
     let host = url("http://a.test/").host();
-    let ask = QueueAsk { crawl: CrawlNo(1), host: &host, later: true, after: None, max: 9 };
+    let ask = QueueRange { crawl: CrawlNo(1), host: &host, later: true, after: None, max: 9 };
     let later = store.queued(ask).unwrap();
     assert_eq!(later, committed.queued);
     assert_eq!(later[0].visit.place.lane, Lane::Later);
@@ -666,7 +666,7 @@ fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
 fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     let host = telusur_model::Host::new(host);
     let ask =
-        QueueAsk { crawl: record.crawl.no, host: &host, later: false, after: None, max: 1000 };
+        QueueRange { crawl: record.crawl.no, host: &host, later: false, after: None, max: 1000 };
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 

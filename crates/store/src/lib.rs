@@ -70,7 +70,7 @@ pub trait FrontierStore: Send + Sync {
     ) -> Result<Vec<HostRow>, StoreError>;
     /// The next queued URLs of a host in the lanes `Hot` and `Plain` (`later` false) or in `Later`,
     /// in order, after a place.
-    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError>;
+    fn queued(&self, ask: QueueRange<'_>) -> Result<Vec<NewlyQueued>, StoreError>;
     /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
     /// at them.
     fn commit(&self, step: Step) -> Result<Committed, StoreError>;
@@ -176,7 +176,7 @@ pub struct KeptState {
 
 /// Which queued URLs to read.
 #[derive(Clone, Copy, Debug)]
-pub struct QueueAsk<'a> {
+pub struct QueueRange<'a> {
     /// Of this crawl.
     pub crawl: CrawlNo,
     /// And this host.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use telusur_engine::control::{self, Answer, Ask, Control};
+use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_store::{Store, StoreError};
@@ -109,17 +109,21 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
 
 /// Asks whoever owns the directory, or the directory itself if nobody does. `each` is called with
 /// every line of the answer until it returns false.
-pub fn ask(dir: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
-    expect_data(dir, ask)?;
-    let way = DirectoryControl::open(dir, IndexUse::of(ask))?;
-    let answered = way.ask(ask, each);
+pub fn ask(
+    dir: &Path,
+    request: &Request,
+    each: &mut dyn FnMut(Reply) -> bool,
+) -> Result<(), Message> {
+    expect_data(dir, request)?;
+    let way = DirectoryControl::open(dir, IndexUse::of(request))?;
+    let answered = way.ask(request, each);
     let is_own = way.control.is_ok();
     way.close()?;
     match answered {
         // The index is built anew by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = DirectoryControl::open(dir, IndexUse::of(ask))?;
-            let answered = way.ask(ask, each);
+            let way = DirectoryControl::open(dir, IndexUse::of(request))?;
+            let answered = way.ask(request, each);
             way.close()?;
             answered
         }
@@ -156,11 +160,11 @@ pub enum IndexUse {
 }
 
 impl IndexUse {
-    fn of(ask: &Ask) -> Self {
-        match ask {
-            Ask::Search(_) | Ask::Suggest { .. } | Ask::Rank { .. } => Self::UpToDate,
-            Ask::Verify => Self::IfThere,
-            Ask::Remove { .. } | Ask::Cancel { .. } => Self::AsItIs,
+    fn of(request: &Request) -> Self {
+        match request {
+            Request::Search(_) | Request::Suggest { .. } | Request::Rank { .. } => Self::UpToDate,
+            Request::Verify => Self::IfThere,
+            Request::Remove { .. } | Request::Cancel { .. } => Self::AsItIs,
             _ => Self::None,
         }
     }
@@ -191,12 +195,16 @@ impl DirectoryControl {
     }
 
     /// Asks, and calls `each` with every line of the answer until it returns false.
-    pub fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
+    pub fn ask(
+        &self,
+        request: &Request,
+        each: &mut dyn FnMut(Reply) -> bool,
+    ) -> Result<(), Message> {
         let last = match &self.control {
-            Ok(own) => own.ask(ask, each),
+            Ok(own) => own.ask(request, each),
             Err(OwnerPid(pid)) => {
                 let socket = DataDir::control_socket(&self.dir);
-                control::ask(&socket, ask, each).map_err(|error| {
+                control::ask(&socket, request, each).map_err(|error| {
                     let what = format!(
                         "{} is in use by pid {pid}, which does not answer: {error}",
                         dir_shown(&self.dir)
@@ -206,7 +214,7 @@ impl DirectoryControl {
             }
         };
         match last {
-            Answer::Error { code, text } => Err(answer_message(&code, text)),
+            Reply::Error { code, text } => Err(answer_message(&code, text)),
             _ => Ok(()),
         }
     }
@@ -234,10 +242,10 @@ impl OwnControl {
     }
 
     /// Gives the last line of the answer.
-    fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Answer {
-        let mut last = Answer::End;
-        self.control.answer(ask, &mut |answer| match answer {
-            end @ (Answer::End | Answer::Error { .. }) => {
+    fn ask(&self, request: &Request, each: &mut dyn FnMut(Reply) -> bool) -> Reply {
+        let mut last = Reply::End;
+        self.control.handle(request, &mut |answer| match answer {
+            end @ (Reply::End | Reply::Error { .. }) => {
                 last = end;
                 true
             }
@@ -292,13 +300,13 @@ pub fn is_there(dir: &Path) -> Result<bool, Message> {
 
 /// Refuses to ask about a directory that was never made: reading it does not make it, and that there is
 /// nothing is no answer to whoever named the wrong one.
-fn expect_data(dir: &Path, ask: &Ask) -> Result<(), Message> {
+fn expect_data(dir: &Path, request: &Request) -> Result<(), Message> {
     if is_there(dir)? {
         return Ok(());
     }
     let nothing = nothing_yet(dir);
-    Err(match ask {
-        Ask::Verify => Message { code: Code::NotVerified, ..nothing },
+    Err(match request {
+        Request::Verify => Message { code: Code::NotVerified, ..nothing },
         _ => nothing,
     })
 }

@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use telusur_engine::control::{Answer, FoundContent};
+use telusur_engine::control::{FoundContent, Reply};
 use telusur_model::{ContentKind, PageContent};
 
 use crate::collection::{Collected, Collection, Format};
@@ -126,7 +126,7 @@ impl<A: Serialize> PageView<'_, A> {
             content: self.content.clone().only(kind),
         };
         Collection { collected, format: Format::JsonLines }
-            .write(output, &Answer::Content(Box::new(found)))
+            .write(output, &Reply::Content(Box::new(found)))
             .map(|_| ())
     }
 

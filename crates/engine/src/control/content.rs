@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
 use telusur_store::StoreError;
 
-use super::Answer;
-use super::answer::Emit;
+use super::Reply;
 use super::export::final_url;
+use super::handle::Emit;
 use crate::stored_page::{StoredPages, each_page, earlier_page, stored_answer};
 
 /// A stored page with everything that is in it.
@@ -77,13 +77,13 @@ pub(super) fn contents(
     each_page(pages.store.as_ref(), crawl.no, |page| {
         let line = match pages.content(&page) {
             Ok(None) => return Ok(true),
-            Ok(Some(content)) => Answer::Content(Box::new(FoundContent {
+            Ok(Some(content)) => Reply::Content(Box::new(FoundContent {
                 crawl: crawl.id.to_string(),
                 page: page.url.to_string(),
                 content: content.only(kind),
             })),
             // One damaged page costs one page.
-            Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
+            Err(StoreError::Damaged(what)) => Reply::Damaged { url: page.url.to_string(), what },
             Err(error) => return Err(error),
         };
         Ok(emit(line))

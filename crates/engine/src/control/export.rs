@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use telusur_model::{Crawl, PageContent, PageRecord, PageUrl, Via};
 use telusur_store::{Store, StoreError, UrlState};
 
-use super::Answer;
-use super::answer::Emit;
+use super::Reply;
+use super::handle::Emit;
 use crate::stored_page::{StoredPages, each_page};
 
 /// Redirects followed to say where a URL ends.
@@ -62,9 +62,9 @@ pub(super) fn export(pages: &StoredPages, crawl: &Crawl, emit: Emit<'_>) -> Resu
     let store = pages.store.as_ref();
     let goes_on = each_page(store, crawl.no, |page| {
         let line = match pages.content(&page) {
-            Ok(content) => Answer::Export(Box::new(page_line(page, content))),
+            Ok(content) => Reply::Export(Box::new(page_line(page, content))),
             // One damaged page costs one page.
-            Err(StoreError::Damaged(what)) => Answer::Damaged { url: page.url.to_string(), what },
+            Err(StoreError::Damaged(what)) => Reply::Damaged { url: page.url.to_string(), what },
             Err(error) => return Err(error),
         };
         Ok(emit(line))
@@ -82,7 +82,7 @@ pub(super) fn export(pages: &StoredPages, crawl: &Crawl, emit: Emit<'_>) -> Resu
                 return false;
             }
         };
-        emit(Answer::Export(Box::new(ExportLine {
+        emit(Reply::Export(Box::new(ExportLine {
             url: url.url,
             final_url,
             status,

@@ -1,13 +1,13 @@
 //! Control: where every question about a data directory is answered, whichever process asks.
 //!
-//! One process owns a data directory. A command in another terminal writes its [`Ask`] to the
-//! owner's control socket as one line of JSON and reads lines of [`Answer`] back; a command that
+//! One process owns a data directory. A command in another terminal writes its [`Request`] to the
+//! owner's control socket as one line of JSON and reads lines of [`Reply`] back; a command that
 //! finds no owner opens the directory itself and asks its own control. Both get the same answers.
 
-mod answer;
 mod content;
 mod explain;
 mod export;
+mod handle;
 mod politeness;
 mod reparse;
 mod retry;
@@ -23,19 +23,19 @@ use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 use crate::change::CrawlChange;
 use crate::index_health::IndexReport;
 
-pub use self::answer::{Control, DAMAGED_INDEX};
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
+pub use self::handle::{Control, DAMAGED_INDEX};
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
-pub use self::search::{SearchAnswer, SearchAsk, SearchHit};
+pub use self::search::{SearchHit, SearchReply, SearchRequest};
 pub use self::socket::{SocketGuard, ask, is_served, serve};
 
 /// A question or an order. `crawl` is an id, an alias `crawl_N`, a name, or `last`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ask {
+pub enum Request {
     /// All crawls.
     Crawls,
     /// One crawl with its sites.
@@ -99,7 +99,7 @@ pub enum Ask {
         host: String,
     },
     /// Searches.
-    Search(SearchAsk),
+    Search(SearchRequest),
     /// Ways to go on typing.
     Suggest {
         /// What was typed so far.
@@ -174,12 +174,12 @@ pub enum Ask {
     },
 }
 
-/// One line of an answer. [`Answer::End`] or [`Answer::Error`] is the last.
+/// One line of an answer. [`Reply::End`] or [`Reply::Error`] is the last.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum Reply {
     /// A crawl, and its picture if it is in the owner's process.
-    Crawl(Box<CrawlAnswer>),
+    Crawl(Box<CrawlReply>),
     /// A page that answered with an error.
     ErrorPage(Box<PageRecord>),
     /// A URL.
@@ -217,7 +217,7 @@ pub enum Answer {
     /// How a host was treated.
     Politeness(Box<PolitenessReport>),
     /// What a search found.
-    Found(Box<SearchAnswer>),
+    Found(Box<SearchReply>),
     /// A way to go on typing.
     Suggestion(String),
     /// A well linked page.
@@ -260,7 +260,7 @@ pub struct CoveredRun {
 
 /// A crawl with everything that is shown of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CrawlAnswer {
+pub struct CrawlReply {
     /// The crawl, its state and its counters.
     pub record: CrawlRecord,
     /// Its picture, if it is in the owner's process.

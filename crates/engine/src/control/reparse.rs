@@ -9,8 +9,8 @@ use telusur_model::{Crawl, CrawlNo, PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 use telusur_store::{Found, Step, Store, StoreError};
 
-use super::Answer;
-use super::answer::Emit;
+use super::Reply;
+use super::handle::Emit;
 use crate::context::CrawlContext;
 use crate::error::RequestError;
 use crate::stored_page::{StoredPages, stored_answer};
@@ -77,7 +77,7 @@ pub(super) fn reparse(
                     total.pages += 1;
                     total.changed += u64::from(!changes.is_empty());
                     let reread = RereadPage { url: page.url.to_string(), changes };
-                    (!reread.changes.is_empty()).then(|| Answer::Reread(Box::new(reread)))
+                    (!reread.changes.is_empty()).then(|| Reply::Reread(Box::new(reread)))
                 }
                 Ok(None) => {
                     total.not_kept += 1;
@@ -85,7 +85,7 @@ pub(super) fn reparse(
                 }
                 // One damaged page costs one page.
                 Err(StoreError::Damaged(what)) => {
-                    Some(Answer::Damaged { url: page.url.to_string(), what })
+                    Some(Reply::Damaged { url: page.url.to_string(), what })
                 }
                 Err(error) => return Err(error.into()),
             };
@@ -97,7 +97,7 @@ pub(super) fn reparse(
             total.queued += store.commit(step)?.queued.len() as u64;
         }
     }
-    emit(Answer::RereadTotal(total));
+    emit(Reply::RereadTotal(total));
     Ok(())
 }
 

@@ -7,14 +7,14 @@ use telusur_index::{
 };
 use telusur_model::{CrawlNo, Timestamp};
 
-use super::Answer;
-use super::answer::Emit;
+use super::Reply;
+use super::handle::Emit;
 use crate::error::RequestError;
 
 /// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SearchAsk {
+pub struct SearchRequest {
     /// What was typed.
     pub text: String,
     /// Whether that is a regular expression.
@@ -43,7 +43,7 @@ pub struct SearchAsk {
 
 /// The answer to a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SearchAnswer {
+pub struct SearchReply {
     /// The hits, best first.
     pub hits: Vec<SearchHit>,
     /// How many pages match.
@@ -95,21 +95,24 @@ pub struct SearchHit {
     pub why: Vec<String>,
 }
 
-pub(super) fn search(index: &SearchIndex, ask: &SearchAsk) -> Result<SearchAnswer, RequestError> {
-    let mut query = if ask.plain {
-        Query::batch(&ask.text, ask.limit)
+pub(super) fn search(
+    index: &SearchIndex,
+    request: &SearchRequest,
+) -> Result<SearchReply, RequestError> {
+    let mut query = if request.plain {
+        Query::batch(&request.text, request.limit)
     } else {
-        Query { limit: ask.limit, ..Query::new(&ask.text) }
+        Query { limit: request.limit, ..Query::new(&request.text) }
     };
-    query.pattern = ask.pattern;
-    query.columns.clone_from(&ask.columns);
-    query.sort = ask.sort;
-    query.offset = ask.offset;
-    query.facets.clone_from(&ask.facets);
-    query.explain = ask.explain;
-    query.now = ask.now;
-    query.filters = Filter::all_in(&ask.conditions);
-    query.filters.extend(ask.crawl.map(|crawl| Filter::Crawl(crawl.0)));
+    query.pattern = request.pattern;
+    query.columns.clone_from(&request.columns);
+    query.sort = request.sort;
+    query.offset = request.offset;
+    query.facets.clone_from(&request.facets);
+    query.explain = request.explain;
+    query.now = request.now;
+    query.filters = Filter::all_in(&request.conditions);
+    query.filters.extend(request.crawl.map(|crawl| Filter::Crawl(crawl.0)));
     index.search(&query).map(answer).map_err(|error| refused(index, error))
 }
 
@@ -123,10 +126,10 @@ pub(super) fn rank(
 ) -> Result<(), RequestError> {
     if sites {
         let top = index.top_sites(crawl, max).map_err(|error| refused(index, error))?;
-        top.into_iter().all(|site| emit(Answer::TopSite(site)));
+        top.into_iter().all(|site| emit(Reply::TopSite(site)));
     } else {
         let top = index.top_pages(crawl, max).map_err(|error| refused(index, error))?;
-        top.into_iter().all(|page| emit(Answer::TopPage(page)));
+        top.into_iter().all(|page| emit(Reply::TopPage(page)));
     }
     Ok(())
 }
@@ -143,11 +146,11 @@ pub(super) fn refused(index: &SearchIndex, error: IndexError) -> RequestError {
     error.into()
 }
 
-fn answer(results: Results) -> SearchAnswer {
+fn answer(results: Results) -> SearchReply {
     let facets = results.facets.into_iter().map(|(by, counts)| {
         (by, counts.into_iter().map(|count| (count.value, count.count)).collect())
     });
-    SearchAnswer {
+    SearchReply {
         facets: facets.collect(),
         hits: results.hits.into_iter().map(hit).collect(),
         estimated_total: results.estimated_total,

@@ -16,11 +16,11 @@ use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::{Answer, Ask, Control};
+use super::{Control, Reply, Request};
 use crate::loan::{Borrower, line_of};
 
 /// Longest question.
-const ASK_BYTES_MAX: u64 = 1 << 20;
+const REQUEST_BYTES_MAX: u64 = 1 << 20;
 /// Connections whose question has not come yet, or waits for a place.
 const ASKING_MAX: usize = 256;
 /// Orders and short answers at once; the next one waits.
@@ -28,7 +28,7 @@ const ORDERS_MAX: usize = 16;
 /// Long answers at once. They have places of their own: an order must not wait for an export.
 const STREAMS_MAX: usize = 16;
 /// Longest that a question may take to come: it is one line, written at once.
-const ASK_TIME_MAX: Duration = Duration::from_secs(10);
+const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest that a reader may take for one piece of its answer before it counts as asleep.
 const PIECE_TIME_MAX: Duration = Duration::from_secs(60);
 /// A piece of an answer. With the limit above, a reader that keeps its place takes a kilobyte a second.
@@ -67,15 +67,19 @@ pub fn is_served(path: &Path) -> bool {
 
 /// Asks the owner of a directory and calls `each` with every line of the answer but the last, until
 /// it returns false. Gives the last line.
-pub fn ask(path: &Path, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> io::Result<Answer> {
+pub fn ask(
+    path: &Path,
+    request: &Request,
+    each: &mut dyn FnMut(Reply) -> bool,
+) -> io::Result<Reply> {
     let mut stream = through_short_path(path, UnixStream::connect)?;
-    stream.write_all(&line_of(ask)?)?;
+    stream.write_all(&line_of(request)?)?;
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str(&line?)? {
-            last @ (Answer::End | Answer::Error { .. }) => return Ok(last),
-            answer => {
-                if !each(answer) {
-                    return Ok(Answer::End);
+            last @ (Reply::End | Reply::Error { .. }) => return Ok(last),
+            reply => {
+                if !each(reply) {
+                    return Ok(Reply::End);
                 }
             }
         }
@@ -104,33 +108,33 @@ impl Places {
     }
 
     /// The places of those who ask this.
-    fn of(&self, ask: &Ask) -> &Arc<Semaphore> {
-        match ask {
-            Ask::Errors { .. }
-            | Ask::Skipped { .. }
-            | Ask::Changes { .. }
-            | Ask::Export { .. }
-            | Ask::Content { .. }
-            | Ask::Coverage { .. }
-            | Ask::Reparse { .. }
-            | Ask::Verify => &self.streams,
-            Ask::Crawls
-            | Ask::Crawl { .. }
-            | Ask::Page { .. }
-            | Ask::Explain { .. }
-            | Ask::Politeness { .. }
-            | Ask::Search(_)
-            | Ask::Suggest { .. }
-            | Ask::Rank { .. }
-            | Ask::Pause { .. }
-            | Ask::Resume { .. }
-            | Ask::Stop { .. }
-            | Ask::Cancel { .. }
-            | Ask::Exclude { .. }
-            | Ask::Change { .. }
-            | Ask::Retry { .. }
-            | Ask::Remove { .. }
-            | Ask::Follow { .. } => &self.orders,
+    fn of(&self, request: &Request) -> &Arc<Semaphore> {
+        match request {
+            Request::Errors { .. }
+            | Request::Skipped { .. }
+            | Request::Changes { .. }
+            | Request::Export { .. }
+            | Request::Content { .. }
+            | Request::Coverage { .. }
+            | Request::Reparse { .. }
+            | Request::Verify => &self.streams,
+            Request::Crawls
+            | Request::Crawl { .. }
+            | Request::Page { .. }
+            | Request::Explain { .. }
+            | Request::Politeness { .. }
+            | Request::Search(_)
+            | Request::Suggest { .. }
+            | Request::Rank { .. }
+            | Request::Pause { .. }
+            | Request::Resume { .. }
+            | Request::Stop { .. }
+            | Request::Cancel { .. }
+            | Request::Exclude { .. }
+            | Request::Change { .. }
+            | Request::Retry { .. }
+            | Request::Remove { .. }
+            | Request::Follow { .. } => &self.orders,
         }
     }
 }
@@ -159,44 +163,46 @@ async fn talk(
     places: &Places,
     asking: OwnedSemaphorePermit,
 ) -> io::Result<()> {
-    let ask = match read_ask(&mut stream).await? {
-        Ok(Ask::Follow { format }) => return lend(stream, format, control),
-        Ok(ask) => ask,
+    let request = match read_request(&mut stream).await? {
+        Ok(Request::Follow { format }) => return lend(stream, format, control),
+        Ok(request) => request,
         Err(error) => {
-            let refused = Answer::Error { code: "bad_argument".into(), text: error.to_string() };
+            let refused = Reply::Error { code: "bad_argument".into(), text: error.to_string() };
             return send_piece(&mut stream, &line_of(&refused)?, &places.orders).await;
         }
     };
-    let places = places.of(&ask);
+    let places = places.of(&request);
     let Ok(_place) = Arc::clone(places).acquire_owned().await else { return Ok(()) };
     drop(asking);
-    let (lines, answers) = mpsc::channel::<Answer>(LINES_MAX);
+    let (lines, replies) = mpsc::channel::<Reply>(LINES_MAX);
     tokio::task::spawn_blocking(move || {
-        control.answer(&ask, &mut |answer| lines.blocking_send(answer).is_ok());
+        control.handle(&request, &mut |reply| lines.blocking_send(reply).is_ok());
     });
-    send_answers(&mut stream, answers, places).await
+    send_replies(&mut stream, replies, places).await
 }
 
 /// Reads the question, which must come soon.
-async fn read_ask(stream: &mut tokio::net::UnixStream) -> io::Result<serde_json::Result<Ask>> {
+async fn read_request(
+    stream: &mut tokio::net::UnixStream,
+) -> io::Result<serde_json::Result<Request>> {
     let mut line = String::new();
     let (reader, _) = stream.split();
-    let mut reader = tokio::io::BufReader::new(reader.take(ASK_BYTES_MAX));
-    timeout(ASK_TIME_MAX, reader.read_line(&mut line)).await??;
+    let mut reader = tokio::io::BufReader::new(reader.take(REQUEST_BYTES_MAX));
+    timeout(REQUEST_TIME_MAX, reader.read_line(&mut line)).await??;
     Ok(serde_json::from_str(&line))
 }
 
 /// Writes the lines of an answer, in pieces.
-async fn send_answers(
+async fn send_replies(
     stream: &mut tokio::net::UnixStream,
-    mut answers: mpsc::Receiver<Answer>,
+    mut replies: mpsc::Receiver<Reply>,
     places: &Semaphore,
 ) -> io::Result<()> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
-    while let Some(answer) = answers.recv().await {
-        piece.extend_from_slice(&line_of(&answer)?);
+    while let Some(reply) = replies.recv().await {
+        piece.extend_from_slice(&line_of(&reply)?);
         // Whoever watches sees each line as soon as there is nothing more to write at once.
-        if piece.len() >= PIECE_BYTES || answers.is_empty() {
+        if piece.len() >= PIECE_BYTES || replies.is_empty() {
             for part in piece.chunks(PIECE_BYTES) {
                 send_piece(stream, part, places).await?;
             }
@@ -245,12 +251,12 @@ mod tests {
     use super::*;
 
     /// An answer without end.
-    fn endless() -> mpsc::Receiver<Answer> {
-        let (lines, answers) = mpsc::channel(LINES_MAX);
+    fn endless() -> mpsc::Receiver<Reply> {
+        let (lines, replies) = mpsc::channel(LINES_MAX);
         tokio::spawn(async move {
-            while lines.send(Answer::Suggestion("x".repeat(1000))).await.is_ok() {}
+            while lines.send(Reply::Suggestion("x".repeat(1000))).await.is_ok() {}
         });
-        answers
+        replies
     }
 
     /// An export that was read at one byte a minute once held its place for ever.
@@ -265,7 +271,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(60)).await;
             }
         });
-        let sent = timeout(Duration::from_secs(600), send_answers(&mut ours, endless(), &places));
+        let sent = timeout(Duration::from_secs(600), send_replies(&mut ours, endless(), &places));
         let error = sent.await.expect("it has its place for ever").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(ours);
@@ -278,7 +284,7 @@ mod tests {
         let sent = tokio::spawn(async move {
             let places = Semaphore::new(2);
             let _place = places.acquire().await.unwrap();
-            send_answers(&mut ours, endless(), &places).await.unwrap_err().kind()
+            send_replies(&mut ours, endless(), &places).await.unwrap_err().kind()
         });
         tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
         let mut bytes = vec![0; 4 << 20];

@@ -12,8 +12,8 @@ use std::time::Duration;
 use telusur_index::SearchIndex;
 use telusur_parse_pool::through_short_path;
 
-use super::{LineError, Lines, REPLY_BYTES_MAX, Reply, Request, line_of};
-use crate::control::{Answer, Ask};
+use super::{LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, line_of};
+use crate::control::{Reply, Request};
 use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Calls, Indexer, IndexingError, calls};
 use crate::page_source::{PageBatch, PageSource};
 
@@ -118,17 +118,17 @@ pub struct Borrowed {
 pub fn borrow(socket: &Path, stop: &StopFollowing) -> Result<Borrowed, NotLent> {
     let connected = || -> io::Result<Borrowed> {
         let mut stream = through_short_path(socket, UnixStream::connect)?;
-        stream.write_all(&line_of(&Ask::Follow { format: telusur_index::FORMAT })?)?;
+        stream.write_all(&line_of(&Request::Follow { format: telusur_index::FORMAT })?)?;
         stream.set_read_timeout(Some(LOOK_EVERY))?;
         let replies = Lines::new(BufReader::new(stream.try_clone()?), REPLY_BYTES_MAX);
         Ok(Borrowed { stream, replies, stop: stop.clone() })
     };
     let mut borrowed = connected().map_err(NotLent::NoOwner)?;
     loop {
-        match borrowed.replies.next::<Answer>() {
-            Ok(Answer::Lent) => return Ok(borrowed),
-            Ok(Answer::Error { code, .. }) if code == "stopped" => return Err(NotLent::Ending),
-            Ok(Answer::Error { text, .. }) => return Err(NotLent::Refused(text)),
+        match borrowed.replies.next::<Reply>() {
+            Ok(Reply::Lent) => return Ok(borrowed),
+            Ok(Reply::Error { code, .. }) if code == "stopped" => return Err(NotLent::Ending),
+            Ok(Reply::Error { text, .. }) => return Err(NotLent::Refused(text)),
             Ok(other) => return Err(NotLent::Refused(format!("an odd answer: {other:?}"))),
             Err(LineError::Quiet) if stop.is_stopped() => return Err(NotLent::Stopped),
             Err(LineError::Quiet) => {}
@@ -215,7 +215,7 @@ struct LentSource {
 impl LentSource {
     /// Says something to the owner. Whether the owner is still there is heard elsewhere: what is not
     /// heard by it, it reads in the index.
-    fn say(&self, request: Request) {
+    fn say(&self, request: LeaseRequest) {
         let mut stream = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = line_of(&request).and_then(|line| stream.write_all(&line));
     }
@@ -228,7 +228,7 @@ impl PageSource for LentSource {
         if self.is_over.load(Ordering::Acquire) {
             return Ok(nothing);
         }
-        self.say(Request::Next { after, pages_max });
+        self.say(LeaseRequest::Next { after, pages_max });
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = loop {
             match batches.recv_timeout(LOOK_EVERY) {
@@ -245,12 +245,12 @@ impl PageSource for LentSource {
     fn committed(&self) -> Result<(), IndexingError> {
         let pages = self.given.swap(0, Ordering::AcqRel);
         self.counts.indexed.fetch_add(pages, Ordering::AcqRel);
-        self.say(Request::Committed);
+        self.say(LeaseRequest::Committed);
         Ok(())
     }
 
     fn digested(&self) -> Result<(), IndexingError> {
-        self.say(Request::Digested);
+        self.say(LeaseRequest::Digested);
         Ok(())
     }
 }
@@ -270,7 +270,7 @@ impl Hearing {
         let mut batch = PageBatch::default();
         let ended = loop {
             match self.replies.next() {
-                Ok(Reply::Recalled) => {
+                Ok(LeaseReply::Recalled) => {
                     is_recalled = true;
                     self.leave();
                 }
@@ -294,20 +294,20 @@ impl Hearing {
         self.caller.call(Call::Leave);
     }
 
-    fn take(&self, reply: Reply, batch: &mut PageBatch) -> Result<(), String> {
+    fn take(&self, reply: LeaseReply, batch: &mut PageBatch) -> Result<(), String> {
         match reply {
-            Reply::Stored { page, url } => {
+            LeaseReply::Stored { page, url } => {
                 tracing::debug!(page, url, "told of a stored page");
                 self.counts.behind.fetch_add(1, Ordering::AcqRel);
                 self.caller.wake();
             }
-            Reply::Document(doc) => batch.docs.push(*doc),
-            Reply::LeftOut(key) => batch.left_out.push(key),
-            Reply::BatchEnd { upto } => {
+            LeaseReply::Document(doc) => batch.docs.push(*doc),
+            LeaseReply::LeftOut(key) => batch.left_out.push(key),
+            LeaseReply::BatchEnd { upto } => {
                 let batch = PageBatch { upto, ..std::mem::take(batch) };
                 self.batches.try_send(batch).map_err(|_| "pages that nobody asked for")?;
             }
-            Reply::Recalled => {}
+            LeaseReply::Recalled => {}
         }
         if batch.pages() > BATCH_PAGES_MAX {
             return Err("more pages than were asked for".to_owned());

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 use telusur_index::{IndexError, SearchIndex};
 use telusur_store::Stored;
 
-use super::{LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, Reply, Request, line_of};
-use crate::control::Answer;
+use super::{
+    LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, line_of,
+};
+use crate::control::Reply;
 use crate::error::RequestError;
 use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Given, IndexingError};
 use crate::page_source::{PageBatch, PageSource};
@@ -69,7 +71,7 @@ struct State {
 struct Out {
     pid: Option<i32>,
     /// The way to the borrower, until its connection is closed.
-    replies: Option<SyncSender<Reply>>,
+    replies: Option<SyncSender<LeaseReply>>,
 }
 
 impl Loans {
@@ -78,7 +80,7 @@ impl Loans {
         let state = self.state();
         let Some(replies) = state.replies() else { return };
         for Stored { seq, url } in stored {
-            let _ = replies.try_send(Reply::Stored { page: *seq, url: url.to_string() });
+            let _ = replies.try_send(LeaseReply::Stored { page: *seq, url: url.to_string() });
         }
     }
 
@@ -96,7 +98,11 @@ impl Loans {
     }
 
     /// Keeps a place for a loan, when nobody needs the index here.
-    fn reserve(&self, borrower: Borrower, replies: SyncSender<Reply>) -> Result<(), RequestError> {
+    fn reserve(
+        &self,
+        borrower: Borrower,
+        replies: SyncSender<LeaseReply>,
+    ) -> Result<(), RequestError> {
         let is_out = |state: &mut State| state.out.is_some() && !state.is_over;
         let (state, _) = self
             .changed
@@ -148,10 +154,10 @@ impl Loans {
 impl State {
     fn call_back(&self) {
         // If there is no room, the borrower is about to ask, and hears it then.
-        let _ = self.replies().map(|replies| replies.try_send(Reply::Recalled));
+        let _ = self.replies().map(|replies| replies.try_send(LeaseReply::Recalled));
     }
 
-    fn replies(&self) -> Option<&SyncSender<Reply>> {
+    fn replies(&self) -> Option<&SyncSender<LeaseReply>> {
         self.out.as_ref()?.replies.as_ref()
     }
 }
@@ -226,7 +232,7 @@ impl Lending {
 /// Tells a process that wants to borrow why it cannot.
 pub(crate) fn refuse(mut stream: UnixStream, error: &RequestError) {
     // If nobody hears it, nobody waits for it.
-    let _ = line_of(&Answer::of_error(error)).and_then(|line| stream.write_all(&line));
+    let _ = line_of(&Reply::of_error(error)).and_then(|line| stream.write_all(&line));
 }
 
 /// Keeps the index in this process.
@@ -245,8 +251,8 @@ impl Drop for Hold {
 pub(crate) struct Loan {
     stream: UnixStream,
     borrower: Borrower,
-    replies: SyncSender<Reply>,
-    queue: Receiver<Reply>,
+    replies: SyncSender<LeaseReply>,
+    queue: Receiver<LeaseReply>,
     loans: Arc<Loans>,
 }
 
@@ -292,11 +298,11 @@ impl Loan {
 }
 
 /// Writes lines until there are no more to come, or the borrower does not take them.
-fn write_lines(stream: &UnixStream, queue: Receiver<Reply>) {
+fn write_lines(stream: &UnixStream, queue: Receiver<LeaseReply>) {
     let write = || -> io::Result<()> {
         stream.set_write_timeout(Some(SILENCE_MAX))?;
         let mut output = BufWriter::new(stream);
-        output.write_all(&line_of(&Answer::Lent)?)?;
+        output.write_all(&line_of(&Reply::Lent)?)?;
         output.flush()?;
         while let Ok(mut reply) = queue.recv() {
             loop {
@@ -320,7 +326,7 @@ fn write_lines(stream: &UnixStream, queue: Receiver<Reply>) {
 /// Answers what a borrower asks.
 struct LeaseServer<'a> {
     stream: &'a UnixStream,
-    replies: SyncSender<Reply>,
+    replies: SyncSender<LeaseReply>,
     loans: &'a Loans,
     index: &'a SearchIndex,
     source: &'a dyn PageSource,
@@ -360,13 +366,13 @@ impl LeaseServer<'_> {
     }
 
     /// Answers a request; false if the borrower does not take the answer.
-    fn answer(&self, request: Request, given: &mut Given) -> Result<bool, IndexingError> {
+    fn answer(&self, request: LeaseRequest, given: &mut Given) -> Result<bool, IndexingError> {
         match request {
-            Request::Next { after, .. } if self.loans.is_recalled() => {
-                let lines = [Reply::Recalled, Reply::BatchEnd { upto: after }];
+            LeaseRequest::Next { after, .. } if self.loans.is_recalled() => {
+                let lines = [LeaseReply::Recalled, LeaseReply::BatchEnd { upto: after }];
                 Ok(lines.into_iter().all(|line| self.replies.send(line).is_ok()))
             }
-            Request::Next { after, pages_max } => {
+            LeaseRequest::Next { after, pages_max } => {
                 let pages_max = pages_max.min(BATCH_PAGES_MAX);
                 let behind = self.lag.load(Ordering::Acquire);
                 let batch = self.source.next(after, pages_max)?;
@@ -376,12 +382,12 @@ impl LeaseServer<'_> {
                 }
                 Ok(self.hand_over(batch))
             }
-            Request::Committed => {
+            LeaseRequest::Committed => {
                 self.index.refresh()?;
                 given.committed(self.lag);
                 Ok(true)
             }
-            Request::Digested => {
+            LeaseRequest::Digested => {
                 self.index.refresh_links();
                 Ok(true)
             }
@@ -394,12 +400,12 @@ impl LeaseServer<'_> {
             // Its line would be refused, and asked for again for ever.
             if doc.text.len() > REPLY_BYTES_MAX / 8 {
                 tracing::warn!(url = doc.url, "a page is too large to be handed to the indexer");
-                return Reply::LeftOut(key);
+                return LeaseReply::LeftOut(key);
             }
-            Reply::Document(Box::new(doc))
+            LeaseReply::Document(Box::new(doc))
         });
-        let left_out = batch.left_out.into_iter().map(Reply::LeftOut);
-        let end = Reply::BatchEnd { upto: batch.upto };
+        let left_out = batch.left_out.into_iter().map(LeaseReply::LeftOut);
+        let end = LeaseReply::BatchEnd { upto: batch.upto };
         documents.chain(left_out).chain([end]).all(|line| self.replies.send(line).is_ok())
     }
 }

@@ -27,7 +27,7 @@ const REPLY_BYTES_MAX: usize = 512 << 20;
 /// What a borrower says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Request {
+enum LeaseRequest {
     /// Wants the next pages.
     Next {
         /// Behind this place.
@@ -44,7 +44,7 @@ enum Request {
 /// What a lender says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Reply {
+enum LeaseReply {
     /// A page was stored.
     Stored {
         /// Its place in the order of all pages.
@@ -131,7 +131,7 @@ pub(crate) fn line_of(message: &impl Serialize) -> io::Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn lines(text: &str) -> Vec<Result<Request, String>> {
+    fn lines(text: &str) -> Vec<Result<LeaseRequest, String>> {
         let mut lines = Lines::new(text.as_bytes(), 64);
         let mut read = Vec::new();
         loop {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn lines_are_read_as_they_were_written() {
-        let requests = [Request::Next { after: 7, pages_max: 250 }, Request::Committed];
+        let requests = [LeaseRequest::Next { after: 7, pages_max: 250 }, LeaseRequest::Committed];
         let text: Vec<u8> = requests.iter().flat_map(|it| line_of(it).unwrap()).collect();
         let expect: Vec<_> = requests.into_iter().map(Ok).collect();
         assert_eq!(lines(&String::from_utf8(text).unwrap()), expect);
@@ -180,11 +180,11 @@ mod tests {
                 Ok(1)
             }
         }
-        let slow = Slow(line_of(&Request::Digested).unwrap(), false);
+        let slow = Slow(line_of(&LeaseRequest::Digested).unwrap(), false);
         let mut lines = Lines::new(io::BufReader::new(slow), 64);
-        let mut read = || -> Result<Request, LineError> { lines.next() };
+        let mut read = || -> Result<LeaseRequest, LineError> { lines.next() };
         let first =
             std::iter::repeat_with(&mut read).find(|line| !matches!(line, Err(LineError::Quiet)));
-        assert!(matches!(first, Some(Ok(Request::Digested))));
+        assert!(matches!(first, Some(Ok(LeaseRequest::Digested))));
     }
 }

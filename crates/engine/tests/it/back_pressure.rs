@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_engine::Engine;
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_model::{Crawl, CrawlNo, CrawlState, Fairness, Progress};
 use telusur_parse_pool::Parser;
 use telusur_store::Store;
@@ -158,9 +158,9 @@ async fn it_says_that_the_pages_of_a_site_wait_for_the_parser() {
     assert_eq!(progress.why_host_waits("notwild.test"), None);
     let control = Control::of_engine(Arc::clone(&rig.store) as Arc<dyn Store>, rig.engine.handle());
     let mut explained = None;
-    let ask = Ask::Explain { url: "http://bad199.wild.test/".into(), crawl: None };
-    control.answer(&ask, &mut |line| {
-        if let Answer::Explanation(explanation) = line {
+    let request = Request::Explain { url: "http://bad199.wild.test/".into(), crawl: None };
+    control.handle(&request, &mut |line| {
+        if let Reply::Explanation(explanation) = line {
             explained = explanation.parked;
         }
         true

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Answer, Ask, Control, ExportLine};
+use telusur_engine::control::{Control, ExportLine, Reply, Request};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::Fetch;
 use telusur_index::SearchIndex;
@@ -201,9 +201,9 @@ pub(crate) fn known(store: &EmbeddedStore, text: &str) -> UrlRecord {
     store.url(CrawlNo(1), &url(text)).unwrap().unwrap_or_else(|| panic!("{text} is not known"))
 }
 
-pub(crate) fn ask(store: &Arc<EmbeddedStore>, ask: &Ask) -> Vec<Answer> {
+pub(crate) fn ask(store: &Arc<EmbeddedStore>, request: &Request) -> Vec<Reply> {
     let mut lines = Vec::new();
-    Control::of_store(Arc::clone(store) as Arc<dyn Store>).answer(ask, &mut |line| {
+    Control::of_store(Arc::clone(store) as Arc<dyn Store>).handle(request, &mut |line| {
         lines.push(line);
         true
     });
@@ -211,12 +211,12 @@ pub(crate) fn ask(store: &Arc<EmbeddedStore>, ask: &Ask) -> Vec<Answer> {
 }
 
 pub(crate) fn export(store: &Arc<EmbeddedStore>) -> Vec<ExportLine> {
-    let lines = ask(store, &Ask::Export { crawl: "last".into() });
+    let lines = ask(store, &Request::Export { crawl: "last".into() });
     lines
         .into_iter()
         .filter_map(|line| match line {
-            Answer::Export(line) => Some(*line),
-            Answer::End => None,
+            Reply::Export(line) => Some(*line),
+            Reply::End => None,
             other => panic!("{other:?}"),
         })
         .collect()
@@ -224,8 +224,8 @@ pub(crate) fn export(store: &Arc<EmbeddedStore>) -> Vec<ExportLine> {
 
 #[track_caller]
 pub(crate) fn assert_verified(store: &Arc<EmbeddedStore>) {
-    let lines = ask(store, &Ask::Verify);
-    assert!(matches!(&lines[0], Answer::Verified(report) if report.holds()), "{lines:#?}");
+    let lines = ask(store, &Request::Verify);
+    assert!(matches!(&lines[0], Reply::Verified(report) if report.holds()), "{lines:#?}");
 }
 
 struct OneSite {

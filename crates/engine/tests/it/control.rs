@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::RequestError;
-use telusur_engine::control::{self, Answer, Ask, Control};
+use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Reason};
 use telusur_store::{CrawlStore, Store};
 use telusur_testkit::FakeAnswer;
@@ -163,30 +163,30 @@ async fn another_terminal_reaches_the_owner() {
     let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
     let path = bench.dir.path().join("control.sock");
     let guard = control::serve(&path, control).unwrap();
-    let answers = |ask: Ask| {
+    let answers = |request: Request| {
         let path = path.clone();
         tokio::task::spawn_blocking(move || {
             let mut lines = Vec::new();
-            let last = control::ask(&path, &ask, &mut |line| {
+            let last = control::ask(&path, &request, &mut |line| {
                 lines.push(line);
                 true
             });
             (lines, last.unwrap())
         })
     };
-    let (lines, last) = answers(Ask::Crawl { crawl: "crawl_1".into() }).await.unwrap();
-    assert_eq!(last, Answer::End);
-    let Answer::Crawl(shown) = &lines[0] else { panic!("{lines:?}") };
+    let (lines, last) = answers(Request::Crawl { crawl: "crawl_1".into() }).await.unwrap();
+    assert_eq!(last, Reply::End);
+    let Reply::Crawl(shown) = &lines[0] else { panic!("{lines:?}") };
     assert!(shown.is_live && shown.progress.is_some());
-    let (lines, _) = answers(Ask::Verify).await.unwrap();
-    assert!(matches!(&lines[0], Answer::Verified(report) if report.holds()), "{lines:?}");
-    let (_, last) = answers(Ask::Remove { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(last, Answer::Error { ref code, .. } if code == "wrong_state"), "{last:?}");
-    let (lines, _) = answers(Ask::Cancel { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(lines[0], Answer::Done { .. }));
+    let (lines, _) = answers(Request::Verify).await.unwrap();
+    assert!(matches!(&lines[0], Reply::Verified(report) if report.holds()), "{lines:?}");
+    let (_, last) = answers(Request::Remove { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(last, Reply::Error { ref code, .. } if code == "wrong_state"), "{last:?}");
+    let (lines, _) = answers(Request::Cancel { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(lines[0], Reply::Done { .. }));
     assert!(store.crawl(CrawlNo(1)).unwrap().is_none());
-    let (_, last) = answers(Ask::Pause { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(last, Answer::Error { ref code, .. } if code == "no_such_crawl"));
+    let (_, last) = answers(Request::Pause { crawl: "last".into() }).await.unwrap();
+    assert!(matches!(last, Reply::Error { ref code, .. } if code == "no_such_crawl"));
     drop(guard);
     assert!(!path.exists());
     engine.shutdown().await.unwrap();

@@ -194,11 +194,11 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
     let pages = telusur_store::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
     let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
     assert_eq!(new.change, Some(Change::New));
-    let ask = telusur_engine::control::Ask::Changes { crawl: "last".into() };
-    let mut listed: Vec<(String, String)> = crate::bench::ask(&store, &ask)
+    let request = telusur_engine::control::Request::Changes { crawl: "last".into() };
+    let mut listed: Vec<(String, String)> = crate::bench::ask(&store, &request)
         .into_iter()
         .filter_map(|line| match line {
-            telusur_engine::control::Answer::Changed { url, what } => Some((what, url)),
+            telusur_engine::control::Reply::Changed { url, what } => Some((what, url)),
             _ => None,
         })
         .collect();

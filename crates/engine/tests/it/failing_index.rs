@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_engine::{Engine, NotLent, StopFollowing, borrow};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
 use telusur_model::{CrawlNo, FinishReason};
@@ -106,8 +106,8 @@ impl Owner {
     /// Why control says that indexing is behind.
     fn told(&self) -> Option<String> {
         let mut why = None;
-        self.control().answer(&Ask::Crawls, &mut |answer| {
-            if let Answer::Crawl(crawl) = answer {
+        self.control().handle(&Request::Crawls, &mut |answer| {
+            if let Reply::Crawl(crawl) = answer {
                 why = crawl.indexing.and_then(|report| report.trouble).map(|trouble| trouble.why);
             }
             true
@@ -189,13 +189,13 @@ async fn a_crawl_is_deleted_and_the_index_follows() {
     let control = owner.control();
     let last = tokio::task::spawn_blocking(move || {
         let mut last = None;
-        control.answer(&Ask::Remove { crawl: deleted.to_string() }, &mut |line| {
+        control.handle(&Request::Remove { crawl: deleted.to_string() }, &mut |line| {
             last = Some(line);
             true
         });
         last
     });
-    assert_eq!(last.await.unwrap(), Some(Answer::End));
+    assert_eq!(last.await.unwrap(), Some(Reply::End));
     assert!(owner.store.crawl(deleted).unwrap().is_none());
     disk.is_full.store(false, Ordering::SeqCst);
     owner.until(|owner| !owner.index.crawls().unwrap().contains(&deleted)).await;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-use telusur_engine::control::{self, Answer, Ask, Control, SearchAsk, SearchHit, SocketGuard};
+use telusur_engine::control::{
+    self, Control, Reply, Request, SearchHit, SearchRequest, SocketGuard,
+};
 use telusur_engine::{Engine, FollowCounts, Indexer, LoanEnd, NotLent, StopFollowing, borrow};
 use telusur_index::{DocKey, IndexLimits, SearchIndex};
 use telusur_model::CrawlNo;
@@ -77,9 +79,9 @@ impl Owner {
     }
 
     /// Asks as another process does.
-    async fn ask(&self, ask: Ask) -> Answer {
+    async fn ask(&self, request: Request) -> Reply {
         let socket = self.socket();
-        let asked = move || control::ask(&socket, &ask, &mut |_| true).unwrap();
+        let asked = move || control::ask(&socket, &request, &mut |_| true).unwrap();
         tokio::task::spawn_blocking(asked).await.unwrap()
     }
 
@@ -153,8 +155,9 @@ impl Follower {
 /// Asks to follow with nothing but a socket, and reads the first answer.
 fn raw_loan(owner: &Owner) -> BufReader<UnixStream> {
     let mut stream = UnixStream::connect(owner.socket()).unwrap();
-    let ask = serde_json::to_string(&Ask::Follow { format: telusur_index::FORMAT }).unwrap();
-    writeln!(stream, "{ask}").unwrap();
+    let request =
+        serde_json::to_string(&Request::Follow { format: telusur_index::FORMAT }).unwrap();
+    writeln!(stream, "{request}").unwrap();
     let mut stream = BufReader::new(stream);
     assert_eq!(line(&mut stream), "\"lent\"\n");
     stream
@@ -177,10 +180,10 @@ fn is_hung_up(stream: &mut BufReader<UnixStream>) -> bool {
 fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<SearchHit> {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let ask = SearchAsk { text: text.to_owned(), limit: 50, ..SearchAsk::default() };
+    let request = SearchRequest { text: text.to_owned(), limit: 50, ..SearchRequest::default() };
     let mut hits = Vec::new();
-    control.answer(&Ask::Search(ask), &mut |answer| {
-        if let Answer::Found(answer) = answer {
+    control.handle(&Request::Search(request), &mut |answer| {
+        if let Reply::Found(answer) = answer {
             hits = answer.hits;
         }
         true
@@ -313,16 +316,16 @@ async fn the_index_is_called_back_to_remove_a_crawl() {
     let follower = owner.follow();
     let no = owner.crawl(crawl.clone()).await;
     owner.searchable(no).await;
-    let removed = owner.ask(Ask::Remove { crawl: "last".into() }).await;
-    assert_eq!(removed, Answer::End);
+    let removed = owner.ask(Request::Remove { crawl: "last".into() }).await;
+    assert_eq!(removed, Reply::End);
     assert_eq!(follower.ended().0, LoanEnd::Recalled);
     assert_eq!(keys(&owner.index), []);
     // Afterwards it may be had again.
     let follower = owner.follow();
     let no = owner.crawl(crawl).await;
     owner.searchable(no).await;
-    let verified = owner.ask(Ask::Verify).await;
-    assert_eq!(verified, Answer::End);
+    let verified = owner.ask(Request::Verify).await;
+    assert_eq!(verified, Reply::End);
     assert_eq!(follower.ended().0, LoanEnd::Recalled);
     owner.end(no).await;
 }

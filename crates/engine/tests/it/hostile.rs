@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_model::{CrawlNo, Reason};
 use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;
@@ -111,7 +111,7 @@ async fn a_start_url_that_moved_to_another_host_is_named() {
         other => panic!("{other:?} was asked for"),
     });
     let (store, _) = bench.crawl(polite_crawl()).await;
-    let Answer::Crawl(crawl) = &ask(&store, &Ask::Crawl { crawl: "last".into() })[0] else {
+    let Reply::Crawl(crawl) = &ask(&store, &Request::Crawl { crawl: "last".into() })[0] else {
         panic!("no answer")
     };
     let moved = ("http://site.test/".to_owned(), "http://elsewhere.test/".to_owned());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{Answer, Ask, CoveredRun, Explanation};
+use telusur_engine::control::{CoveredRun, Explanation, Reply, Request};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
@@ -49,11 +49,11 @@ fn id_of(path: &str) -> u64 {
 
 /// The walk of the last crawl, and its runs as `first-last state`.
 fn coverage(store: &Arc<EmbeddedStore>) -> (WalkCoverage, Vec<String>) {
-    let mut lines = ask(store, &Ask::Coverage { crawl: "last".into() }).into_iter();
-    let Some(Answer::Walk(walk)) = lines.next() else { panic!("no walk") };
+    let mut lines = ask(store, &Request::Coverage { crawl: "last".into() }).into_iter();
+    let Some(Reply::Walk(walk)) = lines.next() else { panic!("no walk") };
     let runs =
-        lines.take_while(|line| matches!(line, Answer::Runs(_))).flat_map(|line| match line {
-            Answer::Runs(runs) => runs,
+        lines.take_while(|line| matches!(line, Reply::Runs(_))).flat_map(|line| match line {
+            Reply::Runs(runs) => runs,
             _ => Vec::new(),
         });
     (*walk, runs.map(run_text).collect())
@@ -141,8 +141,8 @@ async fn several_hosts_take_turns() {
     };
     let (store, record) = bench.crawl(linear(vec![walk("a.test"), walk("b.test")])).await;
     assert_eq!(record.stats.ids.content, 6);
-    let walks = ask(&store, &Ask::Coverage { crawl: "last".into() });
-    assert_eq!(walks.iter().filter(|line| matches!(line, Answer::Walk(_))).count(), 2);
+    let walks = ask(&store, &Request::Coverage { crawl: "last".into() });
+    assert_eq!(walks.iter().filter(|line| matches!(line, Reply::Walk(_))).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,8 +238,8 @@ async fn a_range_that_may_not_be_asked_does_not_run_for_ever() {
 }
 
 fn explained(store: &Arc<EmbeddedStore>, url: &str) -> Explanation {
-    let lines = ask(store, &Ask::Explain { url: url.into(), crawl: None });
-    let Some(Answer::Explanation(explanation)) = lines.into_iter().next() else { panic!("none") };
+    let lines = ask(store, &Request::Explain { url: url.into(), crawl: None });
+    let Some(Reply::Explanation(explanation)) = lines.into_iter().next() else { panic!("none") };
     *explanation
 }
 

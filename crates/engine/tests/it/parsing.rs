@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::EngineError;
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 use telusur_store::{CrawlStore, FrontierStore, PageStore};
@@ -125,17 +125,17 @@ async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() 
     let no = pages[0].crawl;
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.parse_failed(), stats.failed), (1, 1, 0));
-    let errors = |store| ask(store, &Ask::Errors { crawl: "last".into() });
+    let errors = |store| ask(store, &Request::Errors { crawl: "last".into() });
     let listed = errors(&store);
-    let [Answer::ErrorPage(page), Answer::End] = &listed[..] else { panic!("{listed:?}") };
+    let [Reply::ErrorPage(page), Reply::End] = &listed[..] else { panic!("{listed:?}") };
     assert_eq!((page.url.path(), page.parse_failed.as_deref()), ("/bad", Some("the parser died")));
     let host = store.hosts(no).unwrap().remove(0);
     assert_eq!((host.pages, host.errors), (4, 1));
     // Read again by a parser that can, it is no error any more.
-    ask(&store, &Ask::Reparse { crawl: "last".into() });
+    ask(&store, &Request::Reparse { crawl: "last".into() });
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.failures.len()), (0, 0));
-    assert_eq!(errors(&store), [Answer::End]);
+    assert_eq!(errors(&store), [Reply::End]);
 }
 
 #[tokio::test]
@@ -155,12 +155,12 @@ async fn a_page_that_broke_the_parser_is_read_again_when_it_is_asked_for() {
     // Not by the way.
     let shown = ask(
         &store,
-        &Ask::Page { url: "http://site.test/bad".into(), crawl: None, with_body: false },
+        &Request::Page { url: "http://site.test/bad".into(), crawl: None, with_body: false },
     );
-    assert!(matches!(&shown[0], Answer::Page(page) if page.content.is_none()), "{shown:?}");
+    assert!(matches!(&shown[0], Reply::Page(page) if page.content.is_none()), "{shown:?}");
     // The parser of this control is not fussy.
-    let lines = ask(&store, &Ask::Reparse { crawl: "last".into() });
-    let Answer::Reread(page) = &lines[0] else { panic!("{lines:?}") };
+    let lines = ask(&store, &Request::Reparse { crawl: "last".into() });
+    let Reply::Reread(page) = &lines[0] else { panic!("{lines:?}") };
     assert_eq!(page.url, "http://site.test/bad");
     let what: Vec<_> = page.changes.iter().map(|change| change.what.as_str()).collect();
     assert_eq!(what, ["title", "links", "parse_failed"]);

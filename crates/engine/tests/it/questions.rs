@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_model::Reason;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -30,9 +30,9 @@ async fn crawled() -> (Bench, std::sync::Arc<telusur_store_embedded::EmbeddedSto
 async fn a_crawl_is_found_by_id_alias_name_and_last() {
     let (_bench, store) = crawled().await;
     let id = |text: &str| {
-        let lines = ask(&store, &Ask::Crawl { crawl: text.into() });
+        let lines = ask(&store, &Request::Crawl { crawl: text.into() });
         match &lines[0] {
-            Answer::Crawl(shown) => Some(shown.record.crawl.id.to_string()),
+            Reply::Crawl(shown) => Some(shown.record.crawl.id.to_string()),
             _ => None,
         }
     };
@@ -46,25 +46,25 @@ async fn a_crawl_is_found_by_id_alias_name_and_last() {
 #[tokio::test]
 async fn errors_and_skipped_urls_are_listed() {
     let (_bench, store) = crawled().await;
-    let errors = ask(&store, &Ask::Errors { crawl: "last".into() });
-    assert!(matches!(&errors[0], Answer::ErrorPage(page) if page.status == 404), "{errors:?}");
+    let errors = ask(&store, &Request::Errors { crawl: "last".into() });
+    assert!(matches!(&errors[0], Reply::ErrorPage(page) if page.status == 404), "{errors:?}");
     assert_eq!(errors.len(), 2);
-    let skipped = Ask::Skipped { crawl: "last".into(), reason: Some("out_of_scope".into()) };
+    let skipped = Request::Skipped { crawl: "last".into(), reason: Some("out_of_scope".into()) };
     let skipped = ask(&store, &skipped);
-    assert!(matches!(&skipped[0], Answer::Url(url) if url.url == "http://elsewhere.test/"));
-    let other = Ask::Skipped { crawl: "last".into(), reason: Some("excluded".into()) };
-    assert_eq!(ask(&store, &other), [Answer::End]);
-    let wrong = Ask::Skipped { crawl: "last".into(), reason: Some("no_reason".into()) };
-    assert!(matches!(&ask(&store, &wrong)[0], Answer::Error { .. }));
+    assert!(matches!(&skipped[0], Reply::Url(url) if url.url == "http://elsewhere.test/"));
+    let other = Request::Skipped { crawl: "last".into(), reason: Some("excluded".into()) };
+    assert_eq!(ask(&store, &other), [Reply::End]);
+    let wrong = Request::Skipped { crawl: "last".into(), reason: Some("no_reason".into()) };
+    assert!(matches!(&ask(&store, &wrong)[0], Reply::Error { .. }));
 }
 
 #[tokio::test]
 async fn every_url_has_an_answer_to_why() {
     let (_bench, store) = crawled().await;
     let explain = |url: &str| {
-        let lines = ask(&store, &Ask::Explain { url: url.into(), crawl: None });
+        let lines = ask(&store, &Request::Explain { url: url.into(), crawl: None });
         match lines.into_iter().next() {
-            Some(Answer::Explanation(explanation)) => *explanation,
+            Some(Reply::Explanation(explanation)) => *explanation,
             other => panic!("{other:?}"),
         }
     };

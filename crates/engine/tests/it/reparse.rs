@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Answer, Ask, Control, RereadChange, RereadPage, RereadTotal};
+use telusur_engine::control::{Control, Reply, Request, RereadChange, RereadPage, RereadTotal};
 use telusur_model::{Crawl, CrawlNo, Keep, PageRecord, PageUrl};
 use telusur_store::{CrawlStore, FrontierStore, PageStore, Step, Store, UrlState};
 use telusur_store_embedded::EmbeddedStore;
@@ -13,11 +13,11 @@ use crate::bench::{Bench, assert_verified, finished, site_crawl, url};
 fn reparse(store: &Arc<EmbeddedStore>) -> (Vec<RereadPage>, RereadTotal) {
     let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>);
     let (mut pages, mut total) = (Vec::new(), None);
-    control.answer(&Ask::Reparse { crawl: "last".into() }, &mut |answer| {
+    control.handle(&Request::Reparse { crawl: "last".into() }, &mut |answer| {
         match answer {
-            Answer::Reread(page) => pages.push(*page),
-            Answer::RereadTotal(sum) => total = Some(sum),
-            Answer::End => {}
+            Reply::Reread(page) => pages.push(*page),
+            Reply::RereadTotal(sum) => total = Some(sum),
+            Reply::End => {}
             other => panic!("{other:?}"),
         }
         true

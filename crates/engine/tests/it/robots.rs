@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_model::{CrawlNo, Reason, RobotsAnswer, RobotsRules};
 use telusur_store::{FrontierStore, UrlState};
 use telusur_testkit::FakeAnswer;
@@ -29,8 +29,8 @@ async fn robots_txt_comes_first_and_its_rules_hold() {
     let UrlState::Skipped { reason, rule } = private.state else { panic!("{private:?}") };
     assert_eq!(reason, Reason::RobotsDisallowed);
     assert_eq!(rule, "robots.txt line 3: Disallow: /private");
-    let ask_why = Ask::Explain { url: "http://site.test/private/z".into(), crawl: None };
-    let Answer::Explanation(why) = &ask(&store, &ask_why)[0] else { panic!("no answer") };
+    let ask_why = Request::Explain { url: "http://site.test/private/z".into(), crawl: None };
+    let Reply::Explanation(why) = &ask(&store, &ask_why)[0] else { panic!("no answer") };
     let said = why.robots.as_ref().unwrap();
     assert!(!said.allowed && said.rule.as_deref() == Some("line 3: Disallow: /private"));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Answer, Ask, Control, SearchAnswer, SearchAsk};
+use telusur_engine::control::{Control, Reply, Request, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
 use telusur_model::Timestamp;
@@ -17,13 +17,13 @@ fn open_index(bench: &Bench) -> Arc<SearchIndex> {
     Arc::new(SearchIndex::open(&dir, IndexLimits::default()).unwrap())
 }
 
-fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchAnswer {
+fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchReply {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let ask = SearchAsk { text: text.to_owned(), limit: 10, ..SearchAsk::default() };
+    let request = SearchRequest { text: text.to_owned(), limit: 10, ..SearchRequest::default() };
     let mut found = None;
-    control.answer(&Ask::Search(ask), &mut |answer| {
-        if let Answer::Found(answer) = answer {
+    control.handle(&Request::Search(request), &mut |answer| {
+        if let Reply::Found(answer) = answer {
             found = Some(*answer);
         }
         true
@@ -31,7 +31,7 @@ fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> S
     found.unwrap()
 }
 
-fn urls(answer: &SearchAnswer) -> Vec<&str> {
+fn urls(answer: &SearchReply) -> Vec<&str> {
     answer.hits.iter().map(|hit| hit.url.as_str()).collect()
 }
 
@@ -84,7 +84,7 @@ async fn a_removed_crawl_is_found_no_more() {
     indexer.catch_up(&mut |_| {}).unwrap();
     let control =
         Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    control.answer(&Ask::Remove { crawl: "last".into() }, &mut |_| true);
+    control.handle(&Request::Remove { crawl: "last".into() }, &mut |_| true);
     assert!(search(&store, &index, "leaves").hits.is_empty());
 }
 
@@ -183,9 +183,9 @@ async fn links_are_counted_and_their_words_are_found() {
     assert!(urls(&found).contains(&"http://site.test/star"), "it never says its name itself");
     let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
     let mut top = Vec::new();
-    let ask = Ask::Rank { crawl: Some("last".into()), sites: false, max: 1 };
-    control.answer(&ask, &mut |answer| {
-        if let Answer::TopPage(page) = answer {
+    let request = Request::Rank { crawl: Some("last".into()), sites: false, max: 1 };
+    control.handle(&request, &mut |answer| {
+        if let Reply::TopPage(page) = answer {
             top.push(page.url);
         }
         true
@@ -198,8 +198,8 @@ fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_stor
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let mut report = None;
-    control.answer(&Ask::Verify, &mut |answer| {
-        if let Answer::Verified(verified) = answer {
+    control.handle(&Request::Verify, &mut |answer| {
+        if let Reply::Verified(verified) = answer {
             report = Some(verified);
         }
         true

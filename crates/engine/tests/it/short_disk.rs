@@ -9,7 +9,8 @@ use telusur_model::{
 };
 use telusur_store::{
     Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
-    NewlyQueued, Packed, PageStore, QueueAsk, Step, StoreError, TrapMark, UrlRecord, VerifyReport,
+    NewlyQueued, Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord,
+    VerifyReport,
 };
 use telusur_store_embedded::EmbeddedStore;
 
@@ -100,11 +101,11 @@ impl FrontierStore for ShortDisk {
         self.store.hosts_asked_since(crawl, since)
     }
 
-    fn queued(&self, ask: QueueAsk<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
-        if self.unreadable == Some(ask.crawl) {
+    fn queued(&self, range: QueueRange<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
+        if self.unreadable == Some(range.crawl) {
             return Err(StoreError::Engine("checksum mismatch".into()));
         }
-        self.store.queued(ask)
+        self.store.queued(range)
     }
 
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {

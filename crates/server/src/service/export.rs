@@ -1,6 +1,6 @@
 //! Everything that a crawl stored, as a stream of lines: written no faster than they are taken.
 
-use telusur_engine::control::{Answer, Ask, ExportLine};
+use telusur_engine::control::{ExportLine, Reply, Request};
 use telusur_model::CrawlNo;
 use tokio::sync::mpsc;
 
@@ -135,15 +135,18 @@ impl Service {
         tokio::task::spawn_blocking(move || {
             let mut piece = format.head().as_bytes().to_vec();
             // A reader that has left ends it: whoever stops reading is cut off by the connection.
-            service.inner().control.answer(&Ask::Export { crawl: no.to_string() }, &mut |line| {
-                if let Answer::Export(line) = line {
-                    format.write(&line, &mut piece);
-                }
-                if piece.len() < PIECE_BYTES {
-                    return true;
-                }
-                out.blocking_send(std::mem::take(&mut piece)).is_ok()
-            });
+            service.inner().control.handle(
+                &Request::Export { crawl: no.to_string() },
+                &mut |line| {
+                    if let Reply::Export(line) = line {
+                        format.write(&line, &mut piece);
+                    }
+                    if piece.len() < PIECE_BYTES {
+                        return true;
+                    }
+                    out.blocking_send(std::mem::take(&mut piece)).is_ok()
+                },
+            );
             if !piece.is_empty() {
                 let _ = out.blocking_send(piece);
             }

@@ -2,12 +2,12 @@
 //! queue, the ids of a linear crawl. A cursor names the last thing that was shown, never a count.
 
 use data_encoding::BASE64URL_NOPAD;
-use telusur_engine::control::{Answer, Ask, CoveredRun};
+use telusur_engine::control::{CoveredRun, Reply, Request};
 use telusur_model::{
     CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
     WalkCoverage,
 };
-use telusur_store::{NewlyQueued, QueueAsk, UrlRecord, UrlState};
+use telusur_store::{NewlyQueued, QueueRange, UrlRecord, UrlState};
 
 use super::Service;
 use super::pages::page_view;
@@ -213,8 +213,8 @@ impl Service {
                     continue;
                 }
                 let after = after.filter(|place| (place.lane == Lane::Later) == later);
-                let ask = QueueAsk { crawl: no, host: &row.host, later, after, max: room };
-                for queued in self.inner().store.queued(ask)? {
+                let request = QueueRange { crawl: no, host: &row.host, later, after, max: room };
+                for queued in self.inner().store.queued(request)? {
                     let cursor = format!("{} {}", row.host, write_place(queued.visit.place));
                     found.push((queued_view(&row.host, queued), cursor));
                 }
@@ -251,15 +251,15 @@ impl Service {
         };
         let (mut items, mut next_cursor, mut runs) = (Vec::<CoverageView>::new(), None, 0);
         let (mut walks, mut failed) = (0, None);
-        self.inner().control.answer(&Ask::Coverage { crawl: no.to_string() }, &mut |line| {
+        self.inner().control.handle(&Request::Coverage { crawl: no.to_string() }, &mut |line| {
             match line {
-                Answer::Walk(walk) => {
+                Reply::Walk(walk) => {
                     if u64::from(walks) >= walk_from {
                         items.push(coverage_view(*walk, walks));
                     }
                     walks += 1;
                 }
-                Answer::Runs(lines) => {
+                Reply::Runs(lines) => {
                     let Some(view) = items.last_mut() else { return true };
                     for CoveredRun { run, why } in lines {
                         let is_shown = u64::from(view.walk) == walk_from && run.first < first_from;

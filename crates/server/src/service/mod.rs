@@ -22,7 +22,7 @@ mod view;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::EngineHandle;
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
@@ -276,9 +276,9 @@ impl Service {
     }
 
     /// Asks control, and gives all lines of its answer. Blocks.
-    fn ask(&self, ask: &Ask) -> Result<Vec<Answer>, Problem> {
+    fn ask(&self, request: &Request) -> Result<Vec<Reply>, Problem> {
         let mut lines = Vec::new();
-        self.inner.control.answer(ask, &mut |line| {
+        self.inner.control.handle(request, &mut |line| {
             lines.push(line);
             true
         });

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_engine::{CrawlChange, has_budget_room};
 use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
 use telusur_store::{CrawlRecord, NewCrawl, Store};
@@ -181,7 +181,7 @@ impl Service {
                 return Err(Problem::new(Code::Changed, what));
             }
             let change = service.change_of(&record.crawl, body, compiled)?;
-            service.carry_out(no, |crawl| Ask::Change { crawl, change: Box::new(change) })
+            service.carry_out(no, |crawl| Request::Change { crawl, change: Box::new(change) })
         })
         .await?;
         self.crawl(no).await
@@ -204,10 +204,10 @@ impl Service {
                     return Ok(was_waiting && order == Order::Resume);
                 }
                 match order {
-                    Order::Pause => service.carry_out(no, |crawl| Ask::Pause { crawl })?,
-                    Order::Stop => service.carry_out(no, |crawl| Ask::Stop { crawl })?,
+                    Order::Pause => service.carry_out(no, |crawl| Request::Pause { crawl })?,
+                    Order::Stop => service.carry_out(no, |crawl| Request::Stop { crawl })?,
                     Order::Resume if is_live => {
-                        service.carry_out(no, |crawl| Ask::Resume { crawl })?;
+                        service.carry_out(no, |crawl| Request::Resume { crawl })?;
                     }
                     Order::Resume => {
                         check_can_resume(service.inner().store.as_ref(), &record)?;
@@ -231,23 +231,23 @@ impl Service {
     /// Ends a crawl, if it runs, and throws away what it has.
     pub async fn cancel(&self, no: CrawlNo) -> Result<(), Problem> {
         self.check_writable()?;
-        let ask = Ask::Cancel { crawl: no.to_string() };
-        self.carry_through(|service| async move { service.throw_away(no, ask).await }).await
+        let request = Request::Cancel { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, request).await }).await
     }
 
     /// Deletes what a crawl has; a running one is refused.
     pub async fn delete(&self, no: CrawlNo) -> Result<(), Problem> {
         self.check_writable()?;
-        let ask = Ask::Remove { crawl: no.to_string() };
-        self.carry_through(|service| async move { service.throw_away(no, ask).await }).await
+        let request = Request::Remove { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, request).await }).await
     }
 
-    async fn throw_away(&self, no: CrawlNo, ask: Ask) -> Result<(), Problem> {
+    async fn throw_away(&self, no: CrawlNo, request: Request) -> Result<(), Problem> {
         let was_waiting = self.inner().turns.leave(no).await;
         let done = self
             .work(move |service| {
                 service.record(no)?;
-                service.ask(&ask).map(drop)
+                service.ask(&request).map(drop)
             })
             .await;
         match done {
@@ -272,9 +272,9 @@ impl Service {
         let (retried, goes_on) = self
             .work(move |service| {
                 let record = service.record(no)?;
-                let lines = service.ask(&Ask::Retry { crawl: no.to_string() })?;
+                let lines = service.ask(&Request::Retry { crawl: no.to_string() })?;
                 let retried = lines.iter().find_map(|line| match line {
-                    Answer::Retried { count } => Some(*count),
+                    Reply::Retried { count } => Some(*count),
                     _ => None,
                 });
                 let retried = retried.unwrap_or(0);
@@ -294,7 +294,7 @@ impl Service {
         Ok(RetriedView { retried, state: self.crawl(no).await?.state })
     }
 
-    fn carry_out(&self, no: CrawlNo, ask: impl FnOnce(String) -> Ask) -> Result<(), Problem> {
+    fn carry_out(&self, no: CrawlNo, ask: impl FnOnce(String) -> Request) -> Result<(), Problem> {
         self.ask(&ask(no.to_string())).map(drop)
     }
 

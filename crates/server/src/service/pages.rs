@@ -1,6 +1,6 @@
 //! Stored pages with everything in them, and why a URL was crawled or not.
 
-use telusur_engine::control::{Answer, Ask, Explanation, StoredPage};
+use telusur_engine::control::{Explanation, Reply, Request, StoredPage};
 use telusur_model::{CrawlNo, PageRecord};
 use telusur_store::UrlState;
 
@@ -18,9 +18,9 @@ impl Service {
     ) -> Result<StoredPageView, Problem> {
         let crawl = crawl.map(|no| no.to_string());
         self.read(move |service| {
-            let lines = service.ask(&Ask::Page { url, crawl, with_body: false })?;
+            let lines = service.ask(&Request::Page { url, crawl, with_body: false })?;
             let page = lines.into_iter().find_map(|line| match line {
-                Answer::Page(page) => Some(page),
+                Reply::Page(page) => Some(page),
                 _ => None,
             });
             let none = || Problem::new(Code::NotFound, "no crawl has stored a page for this URL");
@@ -36,9 +36,9 @@ impl Service {
         self.read(move |service| {
             let record = service.inner().store.page(no, seq)?.ok_or_else(|| no_such_page(&id))?;
             let (url, crawl) = (record.url.to_string(), Some(no.to_string()));
-            let lines = service.ask(&Ask::Page { url, crawl, with_body: true })?;
+            let lines = service.ask(&Request::Page { url, crawl, with_body: true })?;
             let page = lines.into_iter().find_map(|line| match line {
-                Answer::Page(page) => Some(*page),
+                Reply::Page(page) => Some(*page),
                 _ => None,
             });
             page.ok_or_else(|| no_such_page(&id))
@@ -64,9 +64,9 @@ impl Service {
     ) -> Result<Vec<ExplanationView>, Problem> {
         let crawl = crawl.map(|no| no.to_string());
         self.read(move |service| {
-            let lines = service.ask(&Ask::Explain { url, crawl })?;
+            let lines = service.ask(&Request::Explain { url, crawl })?;
             let views = lines.into_iter().filter_map(|line| match line {
-                Answer::Explanation(explanation) => Some(explanation_view(*explanation)),
+                Reply::Explanation(explanation) => Some(explanation_view(*explanation)),
                 _ => None,
             });
             Ok(views.collect())

@@ -1,6 +1,6 @@
 //! Searching, and ways to go on typing.
 
-use telusur_engine::control::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
+use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
 use telusur_index::{FacetBy, HITS_MAX, Sort};
 
 use super::Service;
@@ -19,15 +19,15 @@ const VALUE_BYTES_MAX: usize = 255;
 impl Service {
     /// Searches everything that was crawled.
     pub async fn search(&self, body: SearchBody) -> Result<SearchView, Problem> {
-        let ask = self.search_ask(&body)?;
+        let request = self.search_ask(&body)?;
         let (offset, limit) = (body.offset.unwrap_or(0), body.limit.unwrap_or(LIMIT));
         let begun = self.inner().clock.now();
         // A pattern is looked for in one page after the other, which may take long.
-        let is_pattern = ask.pattern;
+        let is_pattern = request.pattern;
         let search = move |service: &Self| {
-            let lines = service.ask(&Ask::Search(ask))?;
+            let lines = service.ask(&Request::Search(request))?;
             let found = lines.into_iter().find_map(|line| match line {
-                Answer::Found(found) => Some(*found),
+                Reply::Found(found) => Some(*found),
                 _ => None,
             });
             Ok(found.unwrap_or_default())
@@ -41,9 +41,9 @@ impl Service {
     pub async fn suggest(&self, typed: String, max: usize) -> Result<Vec<String>, Problem> {
         check_length("q", &typed, QUERY_BYTES_MAX)?;
         self.look_up(move |service| {
-            let lines = service.ask(&Ask::Suggest { typed, max })?;
+            let lines = service.ask(&Request::Suggest { typed, max })?;
             let ways = lines.into_iter().filter_map(|line| match line {
-                Answer::Suggestion(way) => Some(way),
+                Reply::Suggestion(way) => Some(way),
                 _ => None,
             });
             Ok(ways.collect())
@@ -51,7 +51,7 @@ impl Service {
         .await
     }
 
-    fn search_ask(&self, body: &SearchBody) -> Result<SearchAsk, Problem> {
+    fn search_ask(&self, body: &SearchBody) -> Result<SearchRequest, Problem> {
         let refuse = |name: &str, what: String| {
             Err(Problem::new(Code::InvalidField, what).at(name.to_owned()))
         };
@@ -67,7 +67,7 @@ impl Service {
             Some(id) => Some(self.crawl_no(id)?),
             None => None,
         };
-        Ok(SearchAsk {
+        Ok(SearchRequest {
             text: self.query_text(body)?,
             sort: match body.sort.as_deref() {
                 None | Some("relevance") => Sort::Relevance,
@@ -81,7 +81,7 @@ impl Service {
             explain: body.explain.unwrap_or(false),
             crawl,
             now: Some(self.inner().clock.wall()),
-            ..SearchAsk::default()
+            ..SearchRequest::default()
         })
     }
 
@@ -131,7 +131,7 @@ impl Service {
         query: String,
         offset: u32,
         limit: u32,
-        found: SearchAnswer,
+        found: SearchReply,
     ) -> SearchView {
         let facets = found.facets.into_iter().map(|(by, counts)| {
             let counts = counts.into_iter().map(|(value, count)| FacetView { value, count });

@@ -10,7 +10,7 @@ mod tests;
 
 use std::io::{self, Write};
 
-use telusur_engine::control::Answer;
+use telusur_engine::control::Reply;
 use telusur_model::ContentKind;
 
 pub use self::tables_dir::TablesDir;
@@ -53,16 +53,16 @@ impl Collection {
     }
 
     /// Writes the lines of one reply of control. Gives their number.
-    pub fn write(self, output: &mut dyn Write, answer: &Answer) -> io::Result<u64> {
+    pub fn write(self, output: &mut dyn Write, answer: &Reply) -> io::Result<u64> {
         match (self.format, self.collected, answer) {
-            (Format::JsonLines, _, Answer::Export(line)) => {
+            (Format::JsonLines, _, Reply::Export(line)) => {
                 crate::json::write_json_line(output, line).map(|()| 1)
             }
-            (Format::JsonLines, Collected::Content(kind), Answer::Content(found)) => {
+            (Format::JsonLines, Collected::Content(kind), Reply::Content(found)) => {
                 json_lines::write(output, kind, found)
             }
-            (Format::Csv, _, Answer::Export(line)) => rows::write_page(output, line).map(|()| 1),
-            (Format::Csv, Collected::Content(kind), Answer::Content(found)) => {
+            (Format::Csv, _, Reply::Export(line)) => rows::write_page(output, line).map(|()| 1),
+            (Format::Csv, Collected::Content(kind), Reply::Content(found)) => {
                 rows::write(output, kind, found)
             }
             _ => Ok(0),

@@ -30,7 +30,7 @@ fn written(kind: ContentKind, format: Format) -> String {
     let collection = Collection { collected: Collected::Content(kind), format };
     let mut output = Vec::new();
     collection.begin(&mut output).unwrap();
-    let lines = collection.write(&mut output, &Answer::Content(Box::new(found()))).unwrap();
+    let lines = collection.write(&mut output, &Reply::Content(Box::new(found()))).unwrap();
     let text = String::from_utf8(output).unwrap();
     let heads = u64::from(format == Format::Csv);
     assert_eq!(text.lines().count() as u64, lines + heads, "{text}");

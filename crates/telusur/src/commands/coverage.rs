@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use telusur_engine::control::{Answer, Ask, CoveredRun};
+use telusur_engine::control::{CoveredRun, Reply, Request};
 use telusur_model::{Direction, IdState, LegCoverage, WalkCoverage};
 
 use super::{Outcome, Session};
@@ -46,10 +46,10 @@ pub(super) fn coverage(
 
 fn ask(session: &Session, crawl: &str) -> Result<Vec<Walk>, crate::message::Message> {
     let mut walks: Vec<Walk> = Vec::new();
-    session.ask(&Ask::Coverage { crawl: crawl.to_owned() }, &mut |answer| {
+    session.ask(&Request::Coverage { crawl: crawl.to_owned() }, &mut |answer| {
         match answer {
-            Answer::Walk(coverage) => walks.push(Walk { coverage: *coverage, runs: Vec::new() }),
-            Answer::Runs(runs) => {
+            Reply::Walk(coverage) => walks.push(Walk { coverage: *coverage, runs: Vec::new() }),
+            Reply::Runs(runs) => {
                 if let Some(walk) = walks.last_mut() {
                     walk.runs.extend(runs);
                 }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_engine::control::{Answer, Ask, Explanation, IdExplained};
+use telusur_engine::control::{Explanation, IdExplained, Reply, Request};
 use telusur_model::{IdState, PageUrl, Reason, Via};
 use telusur_store::{UrlRecord, UrlState};
 
@@ -38,10 +38,11 @@ pub(super) fn explain(
 }
 
 fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Write) -> Outcome {
-    let ask = Ask::Explain { url: arguments.subject.clone(), crawl: arguments.crawl.clone() };
+    let request =
+        Request::Explain { url: arguments.subject.clone(), crawl: arguments.crawl.clone() };
     let mut explanations = Vec::new();
-    session.ask(&ask, &mut |answer| {
-        if let Answer::Explanation(explanation) = answer {
+    session.ask(&request, &mut |answer| {
+        if let Reply::Explanation(explanation) = answer {
             explanations.push(*explanation);
         }
         true

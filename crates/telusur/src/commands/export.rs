@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_model::ContentKind;
 
 use super::{Outcome, Session};
@@ -19,12 +19,12 @@ pub(super) fn export(session: &Session, arguments: &ExportArgs, output: &mut dyn
         return export_tables(session, arguments, directory, output);
     }
     let crawl = arguments.crawl.clone();
-    let ask = match arguments.kind {
-        Collected::Pages => Ask::Export { crawl },
-        Collected::Content(kind) => Ask::Content { crawl, kind },
+    let request = match arguments.kind {
+        Collected::Pages => Request::Export { crawl },
+        Collected::Content(kind) => Request::Content { crawl, kind },
     };
     let collection = Collection { collected: arguments.kind, format: arguments.format };
-    let mut lines_of = |each: Each<'_>| session.ask(&ask, each);
+    let mut lines_of = |each: Each<'_>| session.ask(&request, each);
     if arguments.output == Path::new("-") {
         let mut output = io::BufWriter::new(output);
         let mut written = Written::default();
@@ -46,13 +46,13 @@ fn export_tables(
     directory: &Path,
     output: &mut dyn Write,
 ) -> Outcome {
-    let ask = Ask::Content { crawl: arguments.crawl.clone(), kind: ContentKind::Tables };
+    let request = Request::Content { crawl: arguments.crawl.clone(), kind: ContentKind::Tables };
     let mut tables = TablesDir::create(directory, arguments.overwrite)?;
     let mut written = Ok(());
     let mut damage = Damage::default();
-    session.ask(&ask, &mut |answer| {
+    session.ask(&request, &mut |answer| {
         damage.note(&answer);
-        if let Answer::Content(found) = &answer {
+        if let Reply::Content(found) = &answer {
             written = tables.write(found);
         }
         written.is_ok()
@@ -80,7 +80,7 @@ fn say_written(
 }
 
 /// Takes lines of an answer until it returns false.
-type Each<'a> = &'a mut dyn FnMut(Answer) -> bool;
+type Each<'a> = &'a mut dyn FnMut(Reply) -> bool;
 
 /// Asks for the lines of an answer.
 type LinesOf<'a> = &'a mut dyn FnMut(Each<'_>) -> Result<(), Message>;
@@ -148,8 +148,8 @@ struct Damage {
 }
 
 impl Damage {
-    fn note(&mut self, answer: &Answer) {
-        let Answer::Damaged { url, what } = answer else { return };
+    fn note(&mut self, answer: &Reply) {
+        let Reply::Damaged { url, what } = answer else { return };
         if self.pages == 0 {
             self.first = format!("{}: {}", shown(url), shown(what));
         }

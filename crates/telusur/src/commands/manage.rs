@@ -4,7 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
 use telusur_store::{CrawlRecord, NewCrawl, Store, StoreError};
@@ -20,15 +20,15 @@ use crate::settings::{Given, Key, Settings};
 use crate::units::{show_count, write_duration_ms};
 
 /// Carries out an order that ends with the crawl it was for.
-pub(super) fn order(session: &Session, ask: Ask, output: &mut dyn Write) -> Outcome {
+pub(super) fn order(session: &Session, request: Request, output: &mut dyn Write) -> Outcome {
     let mut done = None;
-    session.ask(&ask, &mut |answer| {
-        if let Answer::Done { crawl } = answer {
+    session.ask(&request, &mut |answer| {
+        if let Reply::Done { crawl } = answer {
             done = Some(crawl);
         }
         true
     })?;
-    let (word, crawl) = (past(&ask), done.unwrap_or_default());
+    let (word, crawl) = (past(&request), done.unwrap_or_default());
     if session.global.json {
         write_json_line(output, &json!({ "crawl": crawl, "done": word }))?;
     } else {
@@ -37,27 +37,32 @@ pub(super) fn order(session: &Session, ask: Ask, output: &mut dyn Write) -> Outc
     Ok(0)
 }
 
-fn past(ask: &Ask) -> &'static str {
-    match ask {
-        Ask::Pause { .. } => "paused",
-        Ask::Resume { .. } => "resumed",
-        Ask::Stop { .. } => "stopped",
-        Ask::Cancel { .. } => "cancelled",
-        Ask::Exclude { .. } => "changed",
-        Ask::Remove { .. } => "removed",
+fn past(request: &Request) -> &'static str {
+    match request {
+        Request::Pause { .. } => "paused",
+        Request::Resume { .. } => "resumed",
+        Request::Stop { .. } => "stopped",
+        Request::Cancel { .. } => "cancelled",
+        Request::Exclude { .. } => "changed",
+        Request::Remove { .. } => "removed",
         _ => "done",
     }
 }
 
 /// Deletes, after asking.
-pub(super) fn remove(session: &Session, ask: Ask, yes: bool, output: &mut dyn Write) -> Outcome {
-    let (Ask::Cancel { crawl } | Ask::Remove { crawl }) = &ask else {
-        return order(session, ask, output);
+pub(super) fn remove(
+    session: &Session,
+    request: Request,
+    yes: bool,
+    output: &mut dyn Write,
+) -> Outcome {
+    let (Request::Cancel { crawl } | Request::Remove { crawl }) = &request else {
+        return order(session, request, output);
     };
     if !yes {
         confirm(session, crawl)?;
     }
-    order(session, ask, output)
+    order(session, request, output)
 }
 
 fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
@@ -80,8 +85,8 @@ fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
 /// A crawl as it is stored, from whoever holds the directory.
 fn record(session: &Session, crawl: &str) -> Result<CrawlRecord, Message> {
     let mut found = None;
-    session.ask(&Ask::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
-        if let Answer::Crawl(answer) = answer {
+    session.ask(&Request::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
+        if let Reply::Crawl(answer) = answer {
             found = Some(answer.record);
         }
         true
@@ -96,7 +101,7 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     let dir = backend::data_dir(&settings);
     if backend::is_served(dir) {
         change_elsewhere(session, arguments, &settings)?;
-        return order(session, Ask::Resume { crawl: arguments.crawl.clone() }, output);
+        return order(session, Request::Resume { crawl: arguments.crawl.clone() }, output);
     }
     let (open, record) = open_crawl(dir, &arguments.crawl)?;
     let mut crawl = record.crawl.clone();
@@ -130,8 +135,8 @@ fn change_elsewhere(
     change(&mut crawl, arguments, settings);
     let (limits, politeness) = (Some(crawl.limits), Some(crawl.politeness));
     let change = Box::new(CrawlChange { limits, politeness, ..CrawlChange::default() });
-    let ask = Ask::Change { crawl: arguments.crawl.clone(), change };
-    session.ask(&ask, &mut |_| true)
+    let request = Request::Change { crawl: arguments.crawl.clone(), change };
+    session.ask(&request, &mut |_| true)
 }
 
 /// The crawl as the flags of `resume` want it.
@@ -164,8 +169,8 @@ fn change(crawl: &mut Crawl, arguments: &ResumeArgs, settings: &Settings) {
 pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let mut retried = 0;
-    session.ask(&Ask::Retry { crawl: id.to_owned() }, &mut |answer| {
-        if let Answer::Retried { count } = answer {
+    session.ask(&Request::Retry { crawl: id.to_owned() }, &mut |answer| {
+        if let Reply::Retried { count } = answer {
             retried = count;
         }
         true
@@ -176,7 +181,7 @@ pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outc
         let record = record(session, id)?;
         let is_over = matches!(record.state, CrawlState::Finished { .. });
         if retried > 0 && is_over {
-            session.ask(&Ask::Resume { crawl: id.to_owned() }, &mut |_| true)?;
+            session.ask(&Request::Resume { crawl: id.to_owned() }, &mut |_| true)?;
         }
         return say_retried(session, record.crawl.no, retried, output);
     }

@@ -34,7 +34,7 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use serde_json::json;
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 
 use crate::backend;
 use crate::cli::{
@@ -188,16 +188,20 @@ impl Session {
             Command::Resume(arguments) => manage::resume(self, &arguments, output),
             Command::Retry(CrawlId { crawl }) => manage::retry(self, &crawl, output),
             Command::Recrawl(CrawlId { crawl }) => manage::recrawl(self, &crawl, output),
-            Command::Pause(CrawlId { crawl }) => manage::order(self, Ask::Pause { crawl }, output),
-            Command::Stop(CrawlId { crawl }) => manage::order(self, Ask::Stop { crawl }, output),
+            Command::Pause(CrawlId { crawl }) => {
+                manage::order(self, Request::Pause { crawl }, output)
+            }
+            Command::Stop(CrawlId { crawl }) => {
+                manage::order(self, Request::Stop { crawl }, output)
+            }
             Command::Exclude { crawl, pattern } => {
-                manage::order(self, Ask::Exclude { crawl, pattern }, output)
+                manage::order(self, Request::Exclude { crawl, pattern }, output)
             }
             Command::Cancel(RemoveArgs { crawl, yes }) => {
-                manage::remove(self, Ask::Cancel { crawl }, yes, output)
+                manage::remove(self, Request::Cancel { crawl }, yes, output)
             }
             Command::Rm(RemoveArgs { crawl, yes }) => {
-                manage::remove(self, Ask::Remove { crawl }, yes, output)
+                manage::remove(self, Request::Remove { crawl }, yes, output)
             }
             Command::Export(arguments) => export::export(self, &arguments, output),
             Command::Fetch(arguments) => fetch::fetch(self, &arguments, output),
@@ -262,9 +266,9 @@ impl Session {
     }
 
     /// Asks about the data directory, and calls `each` with every line of the answer.
-    fn ask(&self, ask: &Ask, each: &mut dyn FnMut(Answer) -> bool) -> Result<(), Message> {
+    fn ask(&self, request: &Request, each: &mut dyn FnMut(Reply) -> bool) -> Result<(), Message> {
         let settings = self.settings(Vec::new())?.settings;
-        backend::ask(backend::data_dir(&settings), ask, each)
+        backend::ask(backend::data_dir(&settings), request, each)
     }
 
     /// Whether progress is to be shown.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use telusur_engine::control::{Answer, Ask, StoredPage};
+use telusur_engine::control::{Reply, Request, StoredPage};
 use telusur_model::PageRecord;
 
 use super::{Outcome, Session};
@@ -12,14 +12,14 @@ use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
 
 pub(super) fn page(session: &Session, arguments: &PageArgs, output: &mut dyn Write) -> Outcome {
-    let ask = Ask::Page {
+    let request = Request::Page {
         url: arguments.url.clone(),
         crawl: arguments.crawl.clone(),
         with_body: arguments.form.needs_body(),
     };
     let mut found = None;
-    session.ask(&ask, &mut |answer| {
-        if let Answer::Page(page) = answer {
+    session.ask(&request, &mut |answer| {
+        if let Reply::Page(page) = answer {
             found = Some(page);
         }
         true

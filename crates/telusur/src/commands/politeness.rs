@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{Answer, Ask, CrawlManners, PolitenessReport, RobotsReport};
+use telusur_engine::control::{CrawlManners, PolitenessReport, Reply, Request, RobotsReport};
 use telusur_model::{PageUrl, RequestHistory, RobotsRules};
 
 use super::{Outcome, Session};
@@ -16,8 +16,8 @@ const RULES_SHOWN_MAX: usize = 40;
 pub(super) fn politeness(session: &Session, host: &str, output: &mut dyn Write) -> Outcome {
     let host = host_of(host)?;
     let mut report = None;
-    session.ask(&Ask::Politeness { host: host.clone() }, &mut |answer| {
-        if let Answer::Politeness(answer) = answer {
+    session.ask(&Request::Politeness { host: host.clone() }, &mut |answer| {
+        if let Reply::Politeness(answer) = answer {
             report = Some(*answer);
         }
         true

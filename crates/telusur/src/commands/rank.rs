@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 
 use super::{Outcome, Session};
 use crate::cli::RankArgs;
@@ -14,11 +14,14 @@ use crate::units::show_count;
 const NOTHING_FOUND: u8 = 1;
 
 pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Write) -> Outcome {
-    let ask =
-        Ask::Rank { crawl: arguments.crawl.clone(), sites: arguments.sites, max: arguments.limit };
+    let request = Request::Rank {
+        crawl: arguments.crawl.clone(),
+        sites: arguments.sites,
+        max: arguments.limit,
+    };
     let mut written = Ok(());
     let mut count = 0_u64;
-    session.ask(&ask, &mut |answer| {
+    session.ask(&request, &mut |answer| {
         count += 1;
         written = write_line(&answer, session.global.json, output);
         written.is_ok()
@@ -31,11 +34,11 @@ pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Wri
     Ok(0)
 }
 
-fn write_line(answer: &Answer, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
+fn write_line(answer: &Reply, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
     match answer {
-        Answer::TopPage(page) if is_json => write_json_line(output, &page),
-        Answer::TopSite(site) if is_json => write_json_line(output, &site),
-        Answer::TopPage(page) => {
+        Reply::TopPage(page) if is_json => write_json_line(output, &page),
+        Reply::TopSite(site) if is_json => write_json_line(output, &site),
+        Reply::TopPage(page) => {
             let from = show_count(page.linked_from);
             writeln!(
                 output,
@@ -45,7 +48,7 @@ fn write_line(answer: &Answer, is_json: bool, output: &mut dyn Write) -> io::Res
                 shown(&page.title)
             )
         }
-        Answer::TopSite(site) => {
+        Reply::TopSite(site) => {
             let pages = show_count(u64::from(site.pages));
             let name = shown(&site.site);
             writeln!(output, "{:>9.1}  {pages:>7} pages  {name}", site.times_average)

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{Answer, Ask, RereadPage, RereadTotal};
+use telusur_engine::control::{Reply, Request, RereadPage, RereadTotal};
 
 use super::{Outcome, Session};
 use crate::json::write_json_line;
@@ -13,14 +13,14 @@ pub(super) fn reparse(session: &Session, crawl: String, output: &mut dyn Write) 
     let mut total = RereadTotal::default();
     let mut damaged = 0;
     let mut written = Ok(());
-    session.ask(&Ask::Reparse { crawl: crawl.clone() }, &mut |answer| {
+    session.ask(&Request::Reparse { crawl: crawl.clone() }, &mut |answer| {
         match answer {
-            Answer::Reread(page) if session.global.json => {
+            Reply::Reread(page) if session.global.json => {
                 written = write_json_line(output, &page);
             }
-            Answer::Reread(page) => written = write_page(output, &page),
-            Answer::RereadTotal(sum) => total = sum,
-            Answer::Damaged { url, what } => {
+            Reply::Reread(page) => written = write_page(output, &page),
+            Reply::RereadTotal(sum) => total = sum,
+            Reply::Damaged { url, what } => {
                 damaged += 1;
                 session.talk.warning(&format!("{}: {}", shown(&url), shown(&what)));
             }

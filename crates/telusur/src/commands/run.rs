@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use telusur_engine::control::{Answer, Ask, Control};
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, HttpVersion, PauseReason};
 use telusur_store::{Store, UrlState};
 
@@ -180,9 +180,9 @@ fn error_status(store: &dyn Store, crawl: CrawlNo, seq: u64) -> Result<Option<St
 /// A start URL that moved away explains a crawl that found little.
 fn say_moved(session: &Session, ended: &Ended) {
     let control = Control::of_store(ended.open.store.clone());
-    let ask = Ask::Crawl { crawl: ended.progress.crawl.to_string() };
-    control.answer(&ask, &mut |answer| {
-        if let Answer::Crawl(shown_crawl) = answer {
+    let request = Request::Crawl { crawl: ended.progress.crawl.to_string() };
+    control.handle(&request, &mut |answer| {
+        if let Reply::Crawl(shown_crawl) = answer {
             for (from, to) in shown_crawl.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
                 session.talk.warning(&format!(
                     "{} moved to {}, which is out of scope; to crawl it: telusur crawl {}",
@@ -198,11 +198,11 @@ fn say_moved(session: &Session, ended: &Ended) {
 
 fn write_pages(session: &Session, ended: &Ended, path: &Path) -> Result<(), Message> {
     let control = Control::of_store(ended.open.store.clone());
-    let ask = Ask::Export { crawl: ended.progress.crawl.to_string() };
+    let request = Request::Export { crawl: ended.progress.crawl.to_string() };
     let lines = export::write_file(path, export::PAGES, &mut |each| {
         let mut failure = None;
-        control.answer(&ask, &mut |answer| match answer {
-            Answer::Error { text, .. } => {
+        control.handle(&request, &mut |answer| match answer {
+            Reply::Error { text, .. } => {
                 failure = Some(Message::new(Code::Storage, text));
                 false
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
-use telusur_engine::control::{Answer, Ask, SearchAnswer, SearchAsk, SearchHit};
+use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
 use telusur_model::{
@@ -39,8 +39,8 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
             .hint("Name words: telusur search polite crawler")
             .into());
     }
-    let ask = search_ask(session, arguments, arguments.words.join(" "))?;
-    let answer = found(session, &Ask::Search(ask))?;
+    let request = search_ask(session, arguments, arguments.words.join(" "))?;
+    let answer = found(session, &Request::Search(request))?;
     for ignored in &answer.ignored {
         session.talk.note(&format!("ignored: {}", shown(ignored)));
     }
@@ -68,8 +68,8 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
 
 pub(super) fn suggest(session: &Session, typed: &str, output: &mut dyn Write) -> Outcome {
     let mut written = Ok(());
-    session.ask(&Ask::Suggest { typed: typed.to_owned(), max: 10 }, &mut |answer| {
-        if let Answer::Suggestion(way) = answer {
+    session.ask(&Request::Suggest { typed: typed.to_owned(), max: 10 }, &mut |answer| {
+        if let Reply::Suggestion(way) = answer {
             written = writeln!(output, "{}", shown(&way));
         }
         written.is_ok()
@@ -82,7 +82,7 @@ fn search_ask(
     session: &Session,
     arguments: &SearchArgs,
     text: String,
-) -> Result<SearchAsk, Message> {
+) -> Result<SearchRequest, Message> {
     let now = SystemClock::new().wall();
     let mut conditions = String::new();
     let named =
@@ -100,7 +100,7 @@ fn search_ask(
         None => None,
     };
     let page = arguments.page.max(1);
-    Ok(SearchAsk {
+    Ok(SearchRequest {
         text,
         pattern: arguments.regex,
         conditions,
@@ -136,8 +136,8 @@ fn first_day(since: &str, now: Timestamp) -> Result<String, Message> {
 
 fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
     let mut no = None;
-    session.ask(&Ask::Crawl { crawl: id.to_owned() }, &mut |answer| {
-        if let Answer::Crawl(crawl) = answer {
+    session.ask(&Request::Crawl { crawl: id.to_owned() }, &mut |answer| {
+        if let Reply::Crawl(crawl) = answer {
             no = Some(crawl.record.crawl.no);
         }
         true
@@ -145,14 +145,14 @@ fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
     no.ok_or_else(|| Message::new(Code::NoSuchCrawl, format!("there is no crawl {}", shown(id))))
 }
 
-fn found(session: &Session, ask: &Ask) -> Result<SearchAnswer, Message> {
-    let mut found = SearchAnswer::default();
-    session.ask(ask, &mut |answer| take_found(answer, &mut found))?;
+fn found(session: &Session, request: &Request) -> Result<SearchReply, Message> {
+    let mut found = SearchReply::default();
+    session.ask(request, &mut |answer| take_found(answer, &mut found))?;
     Ok(found)
 }
 
-fn take_found(line: Answer, found: &mut SearchAnswer) -> bool {
-    if let Answer::Found(answer) = line {
+fn take_found(line: Reply, found: &mut SearchReply) -> bool {
+    if let Reply::Found(answer) = line {
         *found = *answer;
     }
     true
@@ -183,7 +183,7 @@ fn name(hit: &SearchHit) -> &str {
     hit.id.as_deref().filter(|_| hit.url.is_empty()).unwrap_or(&hit.url)
 }
 
-fn write_text(is_colored: bool, answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
+fn write_text(is_colored: bool, answer: &SearchReply, output: &mut dyn Write) -> io::Result<()> {
     for hit in &answer.hits {
         let title = if hit.title.is_empty() { name(hit) } else { &hit.title };
         writeln!(output, "{}", printable(title))?;
@@ -236,7 +236,7 @@ fn marked(hit: &SearchHit, is_colored: bool) -> String {
     text
 }
 
-fn write_csv(answer: &SearchAnswer, output: &mut dyn Write) -> io::Result<()> {
+fn write_csv(answer: &SearchReply, output: &mut dyn Write) -> io::Result<()> {
     writeln!(output, "url,title,snippet,site,language,score")?;
     for hit in &answer.hits {
         let site = hit.site.as_deref().unwrap_or_default();
@@ -274,10 +274,10 @@ fn batch(
             }
             let query: BatchLine = serde_json::from_str(&line)
                 .map_err(|error| bad_line(number, &error.to_string()))?;
-            let ask = SearchAsk { text: query.query, plain: true, ..common.clone() };
-            let ask = Ask::Search(ask);
-            let mut answer = SearchAnswer::default();
-            control.ask(&ask, &mut |line| take_found(line, &mut answer))?;
+            let request = SearchRequest { text: query.query, plain: true, ..common.clone() };
+            let request = Request::Search(request);
+            let mut answer = SearchReply::default();
+            control.ask(&request, &mut |line| take_found(line, &mut answer))?;
             let hits: Vec<&str> = answer.hits.iter().map(name).collect();
             write_json_line(output, &json!({ "id": query.id, "hits": hits }))?;
         }
@@ -448,9 +448,9 @@ mod tests {
         }
     }
 
-    fn answer(hit: SearchHit) -> SearchAnswer {
+    fn answer(hit: SearchHit) -> SearchReply {
         let facets = vec![(FacetBy::Site, vec![(hit.title.clone(), 7)])];
-        SearchAnswer { hits: vec![hit], facets, estimated_total: 7, ..SearchAnswer::default() }
+        SearchReply { hits: vec![hit], facets, estimated_total: 7, ..SearchReply::default() }
     }
 
     #[test]

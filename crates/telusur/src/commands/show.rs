@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
-use telusur_engine::control::{Answer, Ask, CrawlAnswer};
+use telusur_engine::control::{CrawlReply, Reply, Request};
 use telusur_model::{CrawlState, PageRecord, PauseReason, Reason, jain_index};
 use telusur_store::{UrlRecord, UrlState};
 
@@ -20,8 +20,8 @@ const NAMED_MAX: usize = 10;
 
 pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     let mut crawls = Vec::new();
-    session.ask(&Ask::Crawls, &mut |answer| {
-        if let Answer::Crawl(crawl) = answer {
+    session.ask(&Request::Crawls, &mut |answer| {
+        if let Reply::Crawl(crawl) = answer {
             crawls.push(*crawl);
         }
         true
@@ -64,7 +64,7 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
 }
 
 /// Why a crawl is not started any more, if it is not.
-fn set_aside(crawl: &CrawlAnswer) -> Option<String> {
+fn set_aside(crawl: &CrawlReply) -> Option<String> {
     let is_aside = CrawlState::Paused { why: PauseReason::EngineStopped };
     let fault = crawl.record.fault.as_ref().filter(|_| crawl.record.state == is_aside)?;
     Some(fault.text())
@@ -73,18 +73,18 @@ fn set_aside(crawl: &CrawlAnswer) -> Option<String> {
 pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
     let crawl = arguments.crawl.clone();
     if arguments.errors {
-        return list(session, &Ask::Errors { crawl }, output);
+        return list(session, &Request::Errors { crawl }, output);
     }
     if arguments.changes {
-        return list(session, &Ask::Changes { crawl }, output);
+        return list(session, &Request::Changes { crawl }, output);
     }
     if let Some(reason) = &arguments.skipped {
         let reason = (!reason.is_empty()).then(|| reason.clone());
-        return list(session, &Ask::Skipped { crawl, reason }, output);
+        return list(session, &Request::Skipped { crawl, reason }, output);
     }
     let mut found = None;
-    session.ask(&Ask::Crawl { crawl }, &mut |answer| {
-        if let Answer::Crawl(crawl) = answer {
+    session.ask(&Request::Crawl { crawl }, &mut |answer| {
+        if let Reply::Crawl(crawl) = answer {
             found = Some(crawl);
         }
         true
@@ -98,20 +98,20 @@ pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Wri
     Ok(0)
 }
 
-fn list(session: &Session, ask: &Ask, output: &mut dyn Write) -> Outcome {
+fn list(session: &Session, request: &Request, output: &mut dyn Write) -> Outcome {
     let mut written = Ok(());
-    session.ask(ask, &mut |answer| {
+    session.ask(request, &mut |answer| {
         written = match (&answer, session.global.json) {
-            (Answer::Changed { url, what }, true) => {
+            (Reply::Changed { url, what }, true) => {
                 write_json_line(output, &json!({ "url": url, "change": what }))
             }
-            (Answer::Changed { url, what }, false) => {
+            (Reply::Changed { url, what }, false) => {
                 writeln!(output, "{what:<20} {}", shown(url))
             }
-            (Answer::Url(url), true) => write_json_line(output, &url),
-            (Answer::ErrorPage(page), true) => write_json_line(output, &page),
-            (Answer::Url(url), false) => write_url(output, url),
-            (Answer::ErrorPage(page), false) => write_error_page(output, page),
+            (Reply::Url(url), true) => write_json_line(output, &url),
+            (Reply::ErrorPage(page), true) => write_json_line(output, &page),
+            (Reply::Url(url), false) => write_url(output, url),
+            (Reply::ErrorPage(page), false) => write_error_page(output, page),
             _ => Ok(()),
         };
         written.is_ok()
@@ -146,7 +146,7 @@ fn from(referrer: Option<&str>) -> String {
 }
 
 /// The state in one word; a crawl that says it runs while nobody runs it was interrupted.
-fn state_word(crawl: &CrawlAnswer) -> &'static str {
+fn state_word(crawl: &CrawlReply) -> &'static str {
     match crawl.record.state {
         CrawlState::Running if !crawl.is_live => "interrupted",
         state => state.word(),
@@ -163,7 +163,7 @@ fn index_line(report: &IndexReport) -> String {
     format!("indexing is behind by {pages} pages{since} and is tried again by itself: {why}")
 }
 
-fn crawl_json(crawl: &CrawlAnswer) -> Value {
+fn crawl_json(crawl: &CrawlReply) -> Value {
     let record = &crawl.record;
     let finish_reason = match record.state {
         CrawlState::Finished { why } => Some(why),
@@ -204,7 +204,7 @@ fn crawl_json(crawl: &CrawlAnswer) -> Value {
     })
 }
 
-fn write_crawl(crawl: &CrawlAnswer, output: &mut dyn Write) -> io::Result<()> {
+fn write_crawl(crawl: &CrawlReply, output: &mut dyn Write) -> io::Result<()> {
     let record = &crawl.record;
     let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
     let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{}", shown(&value));

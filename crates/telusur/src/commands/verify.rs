@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use telusur_engine::control::{Answer, Ask};
+use telusur_engine::control::{Reply, Request};
 use telusur_store::VerifyReport;
 
 use super::{Outcome, Session};
@@ -13,8 +13,8 @@ use crate::units::show_count;
 
 pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
     let mut report = VerifyReport::default();
-    session.ask(&Ask::Verify, &mut |answer| {
-        if let Answer::Verified(verified) = answer {
+    session.ask(&Request::Verify, &mut |answer| {
+        if let Reply::Verified(verified) = answer {
             report = verified;
         }
         true

@@ -1,4 +1,4 @@
-//! [`Control`]: answers one [`Ask`] from the store, or hands it to the engine.
+//! [`Control`]: answers one [`Request`] from the store, or hands it to the engine.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use telusur_parse_pool::InProcess;
 use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
 
 use super::{
-    Answer, Ask, CoveredRun, CrawlAnswer, content, explain, export, politeness, reparse, retry,
+    CoveredRun, CrawlReply, Reply, Request, content, explain, export, politeness, reparse, retry,
     search, verify_index,
 };
 use crate::change::CrawlChange;
@@ -42,7 +42,7 @@ pub struct Control {
 }
 
 /// Takes the lines of an answer; false ends it early.
-pub(crate) type Emit<'a> = &'a mut dyn FnMut(Answer) -> bool;
+pub(crate) type Emit<'a> = &'a mut dyn FnMut(Reply) -> bool;
 
 impl Control {
     /// Control of a process that only reads, or changes crawls that do not run.
@@ -65,10 +65,10 @@ impl Control {
     }
 
     /// Answers, line by line. Blocks: never call it on an async thread.
-    pub fn answer(&self, ask: &Ask, emit: Emit<'_>) {
-        let last = match self.try_answer(ask, emit) {
-            Ok(()) => Answer::End,
-            Err(error) => Answer::of_error(&error),
+    pub fn handle(&self, request: &Request, emit: Emit<'_>) {
+        let last = match self.try_handle(request, emit) {
+            Ok(()) => Reply::End,
+            Err(error) => Reply::of_error(&error),
         };
         emit(last);
     }
@@ -87,58 +87,58 @@ impl Control {
         lending.map(Lending::hold).transpose()
     }
 
-    fn try_answer(&self, ask: &Ask, emit: Emit<'_>) -> Result<(), RequestError> {
-        match ask {
-            Ask::Crawls => {
+    fn try_handle(&self, request: &Request, emit: Emit<'_>) -> Result<(), RequestError> {
+        match request {
+            Request::Crawls => {
                 for record in self.store.crawls()? {
-                    if !emit(Answer::Crawl(Box::new(self.crawl_answer(record, false)?))) {
+                    if !emit(Reply::Crawl(Box::new(self.crawl_reply(record, false)?))) {
                         break;
                     }
                 }
             }
-            Ask::Crawl { crawl } => {
+            Request::Crawl { crawl } => {
                 let record = self.find(crawl)?;
-                emit(Answer::Crawl(Box::new(self.crawl_answer(record, true)?)));
+                emit(Reply::Crawl(Box::new(self.crawl_reply(record, true)?)));
             }
-            Ask::Errors { crawl } => self.errors(self.find(crawl)?.crawl.no, emit)?,
-            Ask::Skipped { crawl, reason } => {
+            Request::Errors { crawl } => self.errors(self.find(crawl)?.crawl.no, emit)?,
+            Request::Skipped { crawl, reason } => {
                 self.skipped(self.find(crawl)?.crawl.no, reason.as_deref(), emit)?;
             }
-            Ask::Changes { crawl } => self.changes(&self.find(crawl)?, emit)?,
-            Ask::Export { crawl } => {
+            Request::Changes { crawl } => self.changes(&self.find(crawl)?, emit)?,
+            Request::Export { crawl } => {
                 export::export(&self.pages, &self.find(crawl)?.crawl, emit)?;
             }
-            Ask::Content { crawl, kind } => {
+            Request::Content { crawl, kind } => {
                 content::contents(&self.pages, &self.find(crawl)?.crawl, *kind, emit)?;
             }
-            Ask::Page { url, crawl, with_body } => {
+            Request::Page { url, crawl, with_body } => {
                 self.page(url, crawl.as_deref(), *with_body, emit)?;
             }
-            Ask::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
-            Ask::Coverage { crawl } => self.coverage(&self.find(crawl)?, emit)?,
-            Ask::Politeness { host } => {
+            Request::Explain { url, crawl } => self.explain(url, crawl.as_deref(), emit)?,
+            Request::Coverage { crawl } => self.coverage(&self.find(crawl)?, emit)?,
+            Request::Politeness { host } => {
                 let report = politeness::politeness(self.store.as_ref(), &Host::new(host))?;
-                emit(Answer::Politeness(Box::new(report)));
+                emit(Reply::Politeness(Box::new(report)));
             }
-            Ask::Search(ask) => {
-                let mut ask = ask.clone();
-                if !ask.pattern {
-                    ask.text = self.with_crawl_numbers(&ask.text);
+            Request::Search(request) => {
+                let mut request = request.clone();
+                if !request.pattern {
+                    request.text = self.with_crawl_numbers(&request.text);
                 }
-                emit(Answer::Found(Box::new(search::search(self.index()?, &ask)?)));
+                emit(Reply::Found(Box::new(search::search(self.index()?, &request)?)));
             }
-            Ask::Suggest { typed, max } => {
+            Request::Suggest { typed, max } => {
                 let index = self.index()?;
                 let ways = index.suggest(typed, *max);
                 let ways = ways.map_err(|error| search::refused(index, error))?;
-                ways.into_iter().all(|way| emit(Answer::Suggestion(way)));
+                ways.into_iter().all(|way| emit(Reply::Suggestion(way)));
             }
-            Ask::Rank { crawl, sites, max } => {
+            Request::Rank { crawl, sites, max } => {
                 let crawl = crawl.as_deref().map(|crawl| self.find(crawl)).transpose()?;
                 let crawl = crawl.map(|record| record.crawl.no);
                 search::rank(self.index()?, crawl, *sites, *max, emit)?;
             }
-            Ask::Reparse { crawl } => {
+            Request::Reparse { crawl } => {
                 let crawl = self.find(crawl)?.crawl;
                 if self.is_live(crawl.no) {
                     let what = format!("{} is running; stop it first", crawl.no);
@@ -146,18 +146,18 @@ impl Control {
                 }
                 reparse::reparse(&self.pages, crawl, (self.wall)(), emit)?;
             }
-            Ask::Retry { crawl } => {
+            Request::Retry { crawl } => {
                 let record = self.find(crawl)?;
                 let live = self.engine.as_ref().filter(|_| self.is_live(record.crawl.no));
                 let count = retry::retry(&self.store, live, &record)?;
-                emit(Answer::Retried { count });
+                emit(Reply::Retried { count });
             }
-            Ask::Verify => {
-                emit(Answer::Verified(self.verify()?));
+            Request::Verify => {
+                emit(Reply::Verified(self.verify()?));
             }
             order => {
                 let crawl = self.carry_out(order)?;
-                emit(Answer::Done { crawl });
+                emit(Reply::Done { crawl });
             }
         }
         Ok(())
@@ -172,10 +172,10 @@ impl Control {
         for (number, walk) in (0..).zip(&seeds.walks) {
             let store = self.store.as_ref();
             let walk = StoredWalk::read(store, record.crawl.no, number, walk, seeds)?;
-            let mut goes_on = emit(Answer::Walk(Box::new(walk.coverage())));
+            let mut goes_on = emit(Reply::Walk(Box::new(walk.coverage())));
             let mut runs = walk.id_runs().map(|(run, why)| CoveredRun { run, why }).peekable();
             while goes_on && runs.peek().is_some() {
-                goes_on = emit(Answer::Runs(runs.by_ref().take(RUNS_IN_LINE_MAX).collect()));
+                goes_on = emit(Reply::Runs(runs.by_ref().take(RUNS_IN_LINE_MAX).collect()));
             }
             if !goes_on {
                 break;
@@ -196,14 +196,14 @@ impl Control {
         Ok(report)
     }
 
-    fn carry_out(&self, order: &Ask) -> Result<String, RequestError> {
-        let (Ask::Pause { crawl }
-        | Ask::Resume { crawl }
-        | Ask::Stop { crawl }
-        | Ask::Cancel { crawl }
-        | Ask::Exclude { crawl, .. }
-        | Ask::Change { crawl, .. }
-        | Ask::Remove { crawl }) = order
+    fn carry_out(&self, order: &Request) -> Result<String, RequestError> {
+        let (Request::Pause { crawl }
+        | Request::Resume { crawl }
+        | Request::Stop { crawl }
+        | Request::Cancel { crawl }
+        | Request::Exclude { crawl, .. }
+        | Request::Change { crawl, .. }
+        | Request::Remove { crawl }) = order
         else {
             return Err(RequestError::BadArgument("this is no order".into()));
         };
@@ -211,32 +211,38 @@ impl Control {
         let no = record.crawl.no;
         let is_live = self.is_live(no);
         match order {
-            Ask::Pause { .. } if is_live => self.engine(async |engine| engine.pause(no).await)?,
-            Ask::Pause { .. } => {
+            Request::Pause { .. } if is_live => {
+                self.engine(async |engine| engine.pause(no).await)?
+            }
+            Request::Pause { .. } => {
                 self.set_state(&record, CrawlState::Paused { why: PauseReason::Asked })?;
             }
-            Ask::Resume { .. } if is_live => self.engine(async |engine| engine.resume(no).await)?,
-            Ask::Resume { .. } if self.engine.is_some() => {
+            Request::Resume { .. } if is_live => {
+                self.engine(async |engine| engine.resume(no).await)?
+            }
+            Request::Resume { .. } if self.engine.is_some() => {
                 self.store.set_fault(no, None)?;
                 self.engine(async |engine| engine.run(no).await)?
             }
-            Ask::Resume { .. } => {
+            Request::Resume { .. } => {
                 return Err(RequestError::WrongState(format!("no process is running {no}")));
             }
-            Ask::Stop { .. } if is_live => self.engine(async |engine| engine.stop(no).await)?,
-            Ask::Stop { .. } => {
+            Request::Stop { .. } if is_live => self.engine(async |engine| engine.stop(no).await)?,
+            Request::Stop { .. } => {
                 self.set_state(&record, CrawlState::Finished { why: FinishReason::Stopped })?;
             }
-            Ask::Exclude { pattern, .. } if is_live => {
+            Request::Exclude { pattern, .. } if is_live => {
                 self.engine(async |engine| engine.exclude(no, pattern.clone()).await)?;
             }
-            Ask::Exclude { pattern, .. } => self.exclude(record.clone(), pattern)?,
-            Ask::Change { change, .. } if is_live => {
+            Request::Exclude { pattern, .. } => self.exclude(record.clone(), pattern)?,
+            Request::Change { change, .. } if is_live => {
                 let change = (**change).clone();
                 self.engine(async |engine| engine.change(no, change).await)?;
             }
-            Ask::Change { change, .. } => self.change((**change).clone(), record.crawl.clone())?,
-            Ask::Remove { .. } if is_live => {
+            Request::Change { change, .. } => {
+                self.change((**change).clone(), record.crawl.clone())?
+            }
+            Request::Remove { .. } if is_live => {
                 return Err(RequestError::WrongState(format!(
                     "{no} is running; stop it first, or cancel it to throw it away"
                 )));
@@ -352,11 +358,11 @@ impl Control {
         }
     }
 
-    fn crawl_answer(
+    fn crawl_reply(
         &self,
         record: CrawlRecord,
         with_sites: bool,
-    ) -> Result<CrawlAnswer, RequestError> {
+    ) -> Result<CrawlReply, RequestError> {
         let no = record.crawl.no;
         let progress = match &self.engine {
             Some((engine, _)) => engine.progress().borrow().get(&no).cloned(),
@@ -367,7 +373,7 @@ impl Control {
         let is_live = self.is_live(no);
         let indexing = self.engine.as_ref().map(|(engine, _)| engine.indexing());
         let indexing = indexing.filter(|report| report.trouble.is_some());
-        Ok(CrawlAnswer { is_live, record, progress, sites, moved_seeds, indexing })
+        Ok(CrawlReply { is_live, record, progress, sites, moved_seeds, indexing })
     }
 
     fn sites(&self, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestError> {
@@ -406,13 +412,13 @@ impl Control {
 
     fn errors(&self, crawl: CrawlNo, emit: Emit<'_>) -> Result<(), RequestError> {
         let goes_on = each_page(self.store.as_ref(), crawl, |page| {
-            Ok(!page.is_error() || emit(Answer::ErrorPage(Box::new(page))))
+            Ok(!page.is_error() || emit(Reply::ErrorPage(Box::new(page))))
         })?;
         if !goes_on {
             return Ok(());
         }
         Ok(self.store.settled_urls(crawl, &mut |url| {
-            !matches!(url.state, UrlState::Failed { .. }) || emit(Answer::Url(Box::new(url)))
+            !matches!(url.state, UrlState::Failed { .. }) || emit(Reply::Url(Box::new(url)))
         })?)
     }
 
@@ -427,7 +433,7 @@ impl Control {
             let what = page.change.filter(|it| matches!(it, Change::New | Change::Changed));
             let changed = what.filter(|_| page.is_ok());
             let line = changed
-                .map(|what| Answer::Changed { url: page.url.to_string(), what: what.to_string() });
+                .map(|what| Reply::Changed { url: page.url.to_string(), what: what.to_string() });
             Ok(line.is_none_or(&mut *emit))
         })?;
         if !goes_on {
@@ -437,7 +443,7 @@ impl Control {
             let now = earlier_page(store, crawl.no, &page.url)?;
             let is_gone = page.is_ok() && !now.is_some_and(|now| now.is_ok());
             let what = "gone".to_owned();
-            Ok(!is_gone || emit(Answer::Changed { url: page.url.to_string(), what }))
+            Ok(!is_gone || emit(Reply::Changed { url: page.url.to_string(), what }))
         })?;
         Ok(())
     }
@@ -457,7 +463,7 @@ impl Control {
         Ok(self.store.settled_urls(crawl, &mut |url| {
             let is_wanted = matches!(url.state, UrlState::Skipped { reason, .. }
                 if wanted.is_none_or(|wanted| wanted == reason));
-            !is_wanted || emit(Answer::Url(Box::new(url)))
+            !is_wanted || emit(Reply::Url(Box::new(url)))
         })?)
     }
 
@@ -472,7 +478,7 @@ impl Control {
         let url = read_url(url)?;
         for record in self.meant(crawl)?.iter().rev() {
             if let Some(page) = content::stored(&self.pages, &record.crawl, &url, with_body)? {
-                emit(Answer::Page(Box::new(page)));
+                emit(Reply::Page(Box::new(page)));
                 break;
             }
         }
@@ -484,7 +490,7 @@ impl Control {
         for record in self.meant(crawl)? {
             let mut explanation = explain::explain(self.store.as_ref(), &record.crawl, &url)?;
             explanation.parked = self.parked(record.crawl.no, &url);
-            if !emit(Answer::Explanation(Box::new(explanation))) {
+            if !emit(Reply::Explanation(Box::new(explanation))) {
                 break;
             }
         }
@@ -526,7 +532,7 @@ fn no_index() -> RequestError {
     RequestError::WrongState("this process keeps no search index".into())
 }
 
-impl Answer {
+impl Reply {
     /// The last line of an answer that went wrong.
     pub(crate) fn of_error(error: &RequestError) -> Self {
         Self::Error { code: code(error).to_owned(), text: error.to_string() }
