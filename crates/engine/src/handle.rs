@@ -23,8 +23,8 @@ use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
 use crate::holding_back::HoldingBack;
 use crate::index_health::{IndexHealth, IndexReport};
+use crate::index_lease::IndexOwner;
 use crate::index_stage::{IndexStage, Indexer};
-use crate::loan::Lending;
 use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
@@ -69,7 +69,7 @@ pub struct Engine {
     asked_before: Arc<AskedBefore>,
     faults: Arc<Faults>,
     holding_back: Arc<HoldingBack>,
-    lending: Option<Lending>,
+    index_owner: Option<IndexOwner>,
     index_health: IndexHealth,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
@@ -86,7 +86,7 @@ pub struct EngineHandle {
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
     holding_back: Arc<HoldingBack>,
-    lending: Option<Lending>,
+    index_owner: Option<IndexOwner>,
     index_health: IndexHealth,
 }
 
@@ -131,7 +131,7 @@ impl Engine {
             }
             None => None,
         };
-        let lending = index.as_ref().map(IndexStage::lending);
+        let index_owner = index.as_ref().map(IndexStage::index_owner);
         let index_health = index.as_ref().map(IndexStage::health).unwrap_or_default();
         let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
@@ -169,7 +169,7 @@ impl Engine {
             asked_before: Arc::default(),
             faults,
             holding_back,
-            lending,
+            index_owner,
             index_health,
             task,
             commit: Some(committer),
@@ -187,7 +187,7 @@ impl Engine {
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
             holding_back: Arc::clone(&self.holding_back),
-            lending: self.lending.clone(),
+            index_owner: self.index_owner.clone(),
             index_health: self.index_health.clone(),
         }
     }
@@ -305,9 +305,9 @@ impl EngineHandle {
         Arc::clone(&self.parser)
     }
 
-    /// What lends the index of this process, if it has one.
-    pub(crate) fn lending(&self) -> Option<&Lending> {
-        self.lending.as_ref()
+    /// What leases the index of this process, if it has one.
+    pub(crate) fn index_owner(&self) -> Option<&IndexOwner> {
+        self.index_owner.as_ref()
     }
 
     /// Whether a crawl is in this process, running or paused.

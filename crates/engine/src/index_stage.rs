@@ -18,7 +18,7 @@ use telusur_store::{Store, StoreError, Stored};
 
 use crate::error::RequestError;
 use crate::index_health::{IndexHealth, index_retry_pause};
-use crate::loan::{Lending, Loan, Loans};
+use crate::index_lease::{IndexOwner, Lease, Leases};
 use crate::page_source::{PageSource, StoredSource};
 
 /// Pages that are taken in at once: their records are held in memory.
@@ -163,7 +163,7 @@ pub(crate) struct IndexStage {
     caller: Option<Arc<Caller>>,
     thread: Option<JoinHandle<Result<(), IndexingError>>>,
     health: IndexHealth,
-    loans: Arc<Loans>,
+    leases: Arc<Leases>,
 }
 
 impl IndexStage {
@@ -174,16 +174,16 @@ impl IndexStage {
         clock: Arc<dyn Clock>,
     ) -> std::io::Result<Self> {
         let (caller, calls) = calls();
-        let (health, loans) = (indexer.health.clone(), Arc::<Loans>::default());
-        let lent = Arc::clone(&loans);
+        let (health, leases) = (indexer.health.clone(), Arc::<Leases>::default());
+        let leased = Arc::clone(&leases);
         let following = Following { indexer, store, calls, clock };
         let thread = std::thread::Builder::new().name("index".into()).spawn(move || {
             let ended = following.run();
-            lent.end();
-            lent.returned();
+            leased.end();
+            leased.returned();
             ended
         })?;
-        Ok(Self { caller: Some(Arc::new(caller)), thread: Some(thread), health, loans })
+        Ok(Self { caller: Some(Arc::new(caller)), thread: Some(thread), health, leases })
     }
 
     /// Whether it follows, and if not, why.
@@ -191,10 +191,10 @@ impl IndexStage {
         self.health.clone()
     }
 
-    /// For those who lend the index or call it back.
-    pub(crate) fn lending(&self) -> Lending {
+    /// For those who lease the index or call it back.
+    pub(crate) fn index_owner(&self) -> IndexOwner {
         let caller = self.caller.as_ref().map(Arc::downgrade).unwrap_or_default();
-        Lending { caller, loans: Arc::clone(&self.loans) }
+        IndexOwner { caller, leases: Arc::clone(&self.leases) }
     }
 
     /// Pages were stored.
@@ -203,7 +203,7 @@ impl IndexStage {
         if let Some(caller) = &self.caller {
             caller.wake();
         }
-        self.loans.tell(stored);
+        self.leases.tell(stored);
     }
 
     /// Pages that are stored and not yet searchable, as far as this process knows.
@@ -214,7 +214,7 @@ impl IndexStage {
     /// Whether a crawl should wait for the index. Not for one that another process holds and does
     /// nothing with, nor for one that cannot be written: then nobody knows for how long.
     pub(crate) fn is_behind(&self, pages_max: u64) -> bool {
-        self.lag() >= pages_max && !self.loans.is_stuck() && !self.health.is_failing()
+        self.lag() >= pages_max && !self.leases.is_stuck() && !self.health.is_failing()
     }
 
     /// Takes in what is stored and ends. Gives the failure, if there was one.
@@ -229,12 +229,12 @@ impl IndexStage {
 
     fn end(&mut self) {
         self.caller = None;
-        self.loans.end();
+        self.leases.end();
     }
 }
 
 impl Drop for IndexStage {
-    /// A loan must not outlive who lent it: its thread would hold the store open.
+    /// A lease must not outlive who leased it: its thread would hold the store open.
     fn drop(&mut self) {
         self.end();
     }
@@ -243,7 +243,7 @@ impl Drop for IndexStage {
 /// What interrupts whoever follows the store.
 pub(crate) enum Call {
     /// Another process wants to follow it.
-    Lend(Box<Loan>),
+    Lease(Box<Lease>),
     /// The index is given back.
     Leave,
 }
@@ -313,7 +313,7 @@ impl Following {
     fn run(&self) -> Result<(), IndexingError> {
         let mut is_last = false;
         loop {
-            let followed = catch_unwind(AssertUnwindSafe(|| self.follow_and_lend()));
+            let followed = catch_unwind(AssertUnwindSafe(|| self.follow_and_lease()));
             let Err(mut error) = followed.unwrap_or(Err(IndexingError::Panicked)) else {
                 return Ok(());
             };
@@ -330,7 +330,7 @@ impl Following {
         }
     }
 
-    fn follow_and_lend(&self) -> Result<(), IndexingError> {
+    fn follow_and_lease(&self) -> Result<(), IndexingError> {
         let Self { indexer, calls, .. } = self;
         // It has just been opened.
         indexer.health.take_failed_write();
@@ -338,7 +338,9 @@ impl Following {
         let lag = indexer.health.lag();
         while let Some(call) = follow(indexer, calls, lag)? {
             match call {
-                Call::Lend(loan) => loan.carry_out(&indexer.index, indexer.source.as_ref(), lag)?,
+                Call::Lease(lease) => {
+                    lease.carry_out(&indexer.index, indexer.source.as_ref(), lag)?
+                }
                 Call::Leave => break,
             }
         }
@@ -388,9 +390,9 @@ impl Following {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Waited::Ending,
             }
-            if let Some(Call::Lend(loan)) = self.calls.take() {
+            if let Some(Call::Lease(lease)) = self.calls.take() {
                 let what = format!("the search index cannot be written: {error}");
-                loan.refuse(&RequestError::WrongState(what));
+                lease.refuse(&RequestError::WrongState(what));
             }
         }
     }

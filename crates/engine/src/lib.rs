@@ -2,7 +2,7 @@
 //!
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
-//! `index_stage` makes it searchable, or lends the index to a process of its own (`loan`); `progress` counts. `errands` sees to it that
+//! `index_stage` makes it searchable, or leases the index to a process of its own (`index_lease`); `progress` counts. `errands` sees to it that
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
@@ -24,10 +24,10 @@ mod id_looks;
 mod id_visits;
 mod imports;
 mod index_health;
+mod index_lease;
 mod index_stage;
 mod learned;
 mod linear_run;
-mod loan;
 mod page_look;
 mod page_source;
 mod parse_costs;
@@ -52,7 +52,9 @@ pub use crate::error::{EngineError, RequestError};
 pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};
 pub use crate::imports::{ImportLine, Importer};
 pub use crate::index_health::{IndexReport, IndexTrouble, index_retry_pause};
+pub use crate::index_lease::{
+    FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
+};
 pub use crate::index_stage::{Indexer, IndexingError};
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
-pub use crate::loan::{Borrowed, FollowCounts, LoanEnd, NotLent, StopFollowing, borrow};
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};

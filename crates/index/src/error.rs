@@ -22,9 +22,9 @@ pub enum IndexError {
     /// Another process writes this index.
     #[error("another process writes this search index")]
     Locked,
-    /// The right to write is lent to another process: call it back.
-    #[error("the search index is lent to another process")]
-    Lent,
+    /// The right to write is leased to another process: call it back.
+    #[error("the search index is leased to another process")]
+    Leased,
     /// A write failed, and the writer is not open again yet: see [`crate::SearchIndex::reopen`].
     #[error("the search index cannot be written at the moment")]
     Unwritable,

@@ -23,10 +23,10 @@ use crate::analysis::{StemPool, tokenizers};
 use crate::checkpoint::Checkpoint;
 use crate::fields::{Fields, stem_language};
 use crate::files::{IndexFiles, NoHook, SyncHook};
-use crate::lending::WriterPlace;
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
 use crate::merging::Tiers;
 use crate::view::View;
+use crate::writer_lease::WriterPlace;
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
@@ -238,7 +238,7 @@ impl SearchIndex {
             }
             Ok(())
         };
-        self.stems.lend(|stems| -> Result<(), IndexError> {
+        self.stems.lease(|stems| -> Result<(), IndexError> {
             for doc in docs {
                 take_out(&mut writer, doc.key)?;
                 let language = stem_language(doc);

@@ -15,7 +15,6 @@ mod fields;
 mod files;
 mod index;
 mod inert;
-mod lending;
 mod links;
 mod merging;
 mod near_duplicates;
@@ -24,6 +23,7 @@ mod search;
 mod settling;
 mod top_linked;
 mod view;
+mod writer_lease;
 
 pub use analysis::Language;
 pub use document::{DocKey, IndexDoc, OutLink};

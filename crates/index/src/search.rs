@@ -60,7 +60,7 @@ impl SearchIndex {
         let start = Instant::now();
         let (view, links) = (self.view(), self.links());
         let search = Search { view: &view, fields: self.fields(), links: &links, query };
-        let mut results = self.stems().lend(|stems| {
+        let mut results = self.stems().lease(|stems| {
             if query.pattern { search.by_pattern(stems) } else { search.by_words(stems) }
         })?;
         results.took_ms = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -72,7 +72,7 @@ impl SearchIndex {
     pub fn explain(&self, query: &Query, url: &str) -> Result<Option<Explanation>, IndexError> {
         let (view, links) = (self.view(), self.links());
         let search = Search { view: &view, fields: self.fields(), links: &links, query };
-        self.stems().lend(|stems| search.explain(url, stems))
+        self.stems().lease(|stems| search.explain(url, stems))
     }
 
     /// Ways to go on typing, best first.

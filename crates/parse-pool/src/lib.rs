@@ -5,7 +5,7 @@
 //! two: [`InProcess`] parses in the calling thread, [`ParserPool`] hands the page to a jailed child
 //! of the same program. Linux only: the jail is made of Linux' parts.
 //!
-//! The way of a page: `pool` lends a child to the calling thread, `keeper` is the parent's side of
+//! The way of a page: `pool` leases a child to the calling thread, `keeper` is the parent's side of
 //! that child, `frames` is what they say to each other over a Unix socket, `watch` decides when a
 //! page has cost too much, `child` is the other end of the socket, inside the walls of `jail`.
 //! Children are born in `nursery`, through the rendezvous of `socket`.

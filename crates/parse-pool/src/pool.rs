@@ -1,4 +1,4 @@
-//! [`ParserPool`]: lends jailed children to the threads that parse, and replaces the dead.
+//! [`ParserPool`]: leases jailed children to the threads that parse, and replaces the dead.
 
 use std::io;
 use std::path::PathBuf;
@@ -76,11 +76,11 @@ pub struct ParserPool {
     pause_first: Duration,
 }
 
-/// The places for children that are not lent out. Guarded by a lock that is held for a push or a
+/// The places for children that are not leased out. Guarded by a lock that is held for a push or a
 /// pop only.
 #[derive(Debug)]
 struct Places {
-    /// The one that worked last is lent first: its memory is warm.
+    /// The one that worked last is leased first: its memory is warm.
     resting: Vec<ParserChild>,
     /// Places of children that are gone.
     vacant: usize,
@@ -162,7 +162,7 @@ impl ParserPool {
     fn attempt(&self, task: &Task, depth: Depth, pages: &[&RawPage]) -> Result<Attempt, PoolError> {
         let mut answers = Vec::with_capacity(pages.len());
         loop {
-            match self.lend(task)?.read(task, depth, pages, &mut answers) {
+            match self.lease(task)?.read(task, depth, pages, &mut answers) {
                 Ok(()) => {
                     self.fruitless.store(0, Ordering::Relaxed);
                     return Ok(Attempt { answers, death: None });
@@ -207,15 +207,15 @@ impl ParserPool {
         Ok(())
     }
 
-    /// Borrows a child, waiting for one if all are lent out, and starting one if one is missing.
-    fn lend(&self, task: &Task) -> Result<Loan<'_>, PoolError> {
+    /// Takes a child, waiting for one if all are leased out, and starting one if one is missing.
+    fn lease(&self, task: &Task) -> Result<ChildLease<'_>, PoolError> {
         let mut places = self.places();
         loop {
             if task.is_interrupted() {
                 return Err(PoolError::Interrupted);
             }
             if let Some(child) = places.resting.pop() {
-                return Ok(Loan { pool: self, child: Some(child) });
+                return Ok(ChildLease { pool: self, child: Some(child) });
             }
             if places.vacant > 0 {
                 places.vacant -= 1;
@@ -224,14 +224,14 @@ impl ParserPool {
             places = self.place_freed.wait(places).unwrap_or_else(PoisonError::into_inner);
         }
         drop(places);
-        // From here on the place is given back by the loan, whatever happens.
-        let mut loan = Loan { pool: self, child: None };
+        // From here on the place is given back by the lease, whatever happens.
+        let mut lease = ChildLease { pool: self, child: None };
         loop {
             self.pause_before_start(task)?;
             match self.nursery.child() {
                 Ok((child, _)) => {
-                    loan.child = Some(child);
-                    return Ok(loan);
+                    lease.child = Some(child);
+                    return Ok(lease);
                 }
                 Err(why) => self.note_fruitless(why)?,
             }
@@ -376,13 +376,13 @@ fn batch_pages(pages: &[&RawPage]) -> usize {
     fitting.count().max(1)
 }
 
-/// A child that is lent out, or the place of one that is to be started.
-struct Loan<'a> {
+/// A child that is leased out, or the place of one that is to be started.
+struct ChildLease<'a> {
     pool: &'a ParserPool,
     child: Option<ParserChild>,
 }
 
-impl Loan<'_> {
+impl ChildLease<'_> {
     fn read(
         &mut self,
         task: &Task,
@@ -390,7 +390,7 @@ impl Loan<'_> {
         pages: &[&RawPage],
         answers: &mut Vec<Answered>,
     ) -> Result<(), Death> {
-        let child = self.child.as_mut().expect("a loan is handed out with its child");
+        let child = self.child.as_mut().expect("a lease is handed out with its child");
         let read = child.read(task, depth, pages, answers);
         if read.is_err() || child.is_worn() {
             self.child = None;
@@ -399,7 +399,7 @@ impl Loan<'_> {
     }
 }
 
-impl Drop for Loan<'_> {
+impl Drop for ChildLease<'_> {
     fn drop(&mut self) {
         let mut places = self.pool.places();
         match self.child.take() {

@@ -94,7 +94,7 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
     opened.map(Arc::new).map_err(|error| index_message(&error))
 }
 
-/// Opens an index that an indexer may still have in hand. The directory is ours, so that it was lent by
+/// Opens an index that an indexer may still have in hand. The directory is ours, so that it was leased by
 /// an owner that is gone, and is given back as soon as the indexer has seen that.
 fn open_lent_index(path: &Path) -> Result<SearchIndex, IndexError> {
     let is_had = |error: &IndexError| matches!(error, IndexError::Locked);

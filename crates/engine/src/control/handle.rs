@@ -19,8 +19,8 @@ use super::{
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
-use crate::loan::{Borrower, Hold, Lending, refuse};
 use crate::stored_page::{StoredPages, each_page, earlier_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
@@ -73,18 +73,18 @@ impl Control {
         emit(last);
     }
 
-    /// Lends the index over a connection, which is told if that cannot be. Blocks.
-    pub(super) fn lend_index(&self, stream: UnixStream, borrower: Borrower) {
-        match self.engine.as_ref().and_then(|(engine, _)| engine.lending()) {
-            Some(lending) => lending.lend(stream, borrower),
+    /// Leases the index over a connection, which is told if that cannot be. Blocks.
+    pub(super) fn lease_index(&self, stream: UnixStream, holder: LeaseHolder) {
+        match self.engine.as_ref().and_then(|(engine, _)| engine.index_owner()) {
+            Some(index_owner) => index_owner.lease(stream, holder),
             None => refuse(stream, &no_index()),
         }
     }
 
     /// Sees to it that this process may write the index while the hold is there.
     fn hold_index(&self) -> Result<Option<Hold>, RequestError> {
-        let lending = self.engine.as_ref().and_then(|(engine, _)| engine.lending());
-        lending.map(Lending::hold).transpose()
+        let index_owner = self.engine.as_ref().and_then(|(engine, _)| engine.index_owner());
+        index_owner.map(IndexOwner::hold).transpose()
     }
 
     fn try_handle(&self, request: &Request, emit: Emit<'_>) -> Result<(), RequestError> {

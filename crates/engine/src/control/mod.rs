@@ -167,9 +167,9 @@ pub enum Request {
         /// Which.
         crawl: String,
     },
-    /// The index is to be lent, over the connection that asks.
+    /// The index is to be leased, over the connection that asks.
     Follow {
-        /// The format of index that the borrower writes.
+        /// The format of index that the holder writes.
         format: u32,
     },
 }
@@ -236,8 +236,8 @@ pub enum Reply {
         /// Its id.
         crawl: String,
     },
-    /// The index is lent. What follows are the lines of the loan.
-    Lent,
+    /// The index is leased. What follows are the lines of the lease.
+    Leased,
     /// That was all.
     End,
     /// That was all, and it went wrong.

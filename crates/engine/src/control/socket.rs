@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::{Control, Reply, Request};
-use crate::loan::{Borrower, line_of};
+use crate::index_lease::{LeaseHolder, line_of};
 
 /// Longest question.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
@@ -164,7 +164,7 @@ async fn talk(
     asking: OwnedSemaphorePermit,
 ) -> io::Result<()> {
     let request = match read_request(&mut stream).await? {
-        Ok(Request::Follow { format }) => return lend(stream, format, control),
+        Ok(Request::Follow { format }) => return lease(stream, format, control),
         Ok(request) => request,
         Err(error) => {
             let refused = Reply::Error { code: "bad_argument".into(), text: error.to_string() };
@@ -237,12 +237,12 @@ async fn send_piece(
     Ok(())
 }
 
-/// Makes the connection a loan of the index. It is then served elsewhere, and takes no place here.
-fn lend(stream: tokio::net::UnixStream, format: u32, control: Control) -> io::Result<()> {
-    let borrower = Borrower { pid: stream.peer_cred()?.pid(), format };
+/// Makes the connection a lease of the index. It is then served elsewhere, and takes no place here.
+fn lease(stream: tokio::net::UnixStream, format: u32, control: Control) -> io::Result<()> {
+    let holder = LeaseHolder { pid: stream.peer_cred()?.pid(), format };
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
-    tokio::task::spawn_blocking(move || control.lend_index(stream, borrower));
+    tokio::task::spawn_blocking(move || control.lease_index(stream, holder));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use telusur_engine::control::{Control, Reply, Request};
-use telusur_engine::{Engine, NotLent, StopFollowing, borrow};
+use telusur_engine::{Engine, NotLeased, StopFollowing, lease_index};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
 use telusur_model::{CrawlNo, FinishReason};
 use telusur_store::{CrawlStore, PageStore, Store};
@@ -204,18 +204,18 @@ async fn a_crawl_is_deleted_and_the_index_follows() {
     owner.engine.shutdown().await.unwrap();
 }
 
-/// The index is not lent while it cannot be written, and whoever wants it is told why.
+/// The index is not leased while it cannot be written, and whoever wants it is told why.
 #[tokio::test(start_paused = true)]
-async fn a_failing_index_is_not_lent() {
+async fn a_failing_index_is_not_leased() {
     let disk = FailingDisk::new(true, 0);
     let owner = Owner::start(&disk);
     let socket = owner.bench.dir.path().join("control.sock");
     let guard = telusur_engine::control::serve(&socket, owner.control()).unwrap();
     let no = owner.crawl().await;
     owner.until(|owner| owner.engine.handle().indexing().trouble.is_some()).await;
-    let borrowed =
-        tokio::task::spawn_blocking(move || borrow(&socket, &StopFollowing::default())).await;
-    let Err(NotLent::Refused(why)) = borrowed.unwrap() else { panic!("it was lent") };
+    let leased =
+        tokio::task::spawn_blocking(move || lease_index(&socket, &StopFollowing::default())).await;
+    let Err(NotLeased::Refused(why)) = leased.unwrap() else { panic!("it was leased") };
     assert!(why.contains("cannot be written"), "{why}");
     disk.is_full.store(false, Ordering::SeqCst);
     owner.until(|owner| owner.is_searchable(no)).await;

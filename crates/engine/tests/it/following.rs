@@ -12,7 +12,9 @@ use std::thread::JoinHandle;
 use telusur_engine::control::{
     self, Control, Reply, Request, SearchHit, SearchRequest, SocketGuard,
 };
-use telusur_engine::{Engine, FollowCounts, Indexer, LoanEnd, NotLent, StopFollowing, borrow};
+use telusur_engine::{
+    Engine, FollowCounts, Indexer, LeaseEnd, NotLeased, StopFollowing, lease_index,
+};
 use telusur_index::{DocKey, IndexLimits, SearchIndex};
 use telusur_model::CrawlNo;
 use telusur_store::{PageStore, Store};
@@ -125,41 +127,41 @@ fn stored_keys(store: &EmbeddedStore, crawl: CrawlNo) -> Vec<DocKey> {
 
 /// An indexer in a thread.
 struct Follower {
-    thread: JoinHandle<LoanEnd>,
+    thread: JoinHandle<LeaseEnd>,
     stop: StopFollowing,
     counts: Arc<FollowCounts>,
 }
 
 impl Follower {
-    /// Comes back when the index is lent.
+    /// Comes back when the index is leased.
     fn start(owner: &Owner) -> Self {
         let (counts, stop) = (Arc::<FollowCounts>::default(), StopFollowing::default());
-        let borrowed = borrow(&owner.socket(), &stop).unwrap();
+        let leased = lease_index(&owner.socket(), &stop).unwrap();
         let index = open_index(&owner.bench);
         let its_counts = Arc::clone(&counts);
-        let thread = std::thread::spawn(move || borrowed.follow(index, &its_counts).unwrap());
+        let thread = std::thread::spawn(move || leased.follow(index, &its_counts).unwrap());
         Self { thread, stop, counts }
     }
 
-    fn stop(self) -> (LoanEnd, u64) {
+    fn stop(self) -> (LeaseEnd, u64) {
         self.stop.stop();
         self.ended()
     }
 
-    fn ended(self) -> (LoanEnd, u64) {
+    fn ended(self) -> (LeaseEnd, u64) {
         let ended = self.thread.join().unwrap();
         (ended, self.counts.indexed.load(Ordering::Acquire))
     }
 }
 
 /// Asks to follow with nothing but a socket, and reads the first answer.
-fn raw_loan(owner: &Owner) -> BufReader<UnixStream> {
+fn raw_lease(owner: &Owner) -> BufReader<UnixStream> {
     let mut stream = UnixStream::connect(owner.socket()).unwrap();
     let request =
         serde_json::to_string(&Request::Follow { format: telusur_index::FORMAT }).unwrap();
     writeln!(stream, "{request}").unwrap();
     let mut stream = BufReader::new(stream);
-    assert_eq!(line(&mut stream), "\"lent\"\n");
+    assert_eq!(line(&mut stream), "\"leased\"\n");
     stream
 }
 
@@ -199,7 +201,7 @@ async fn a_follower_makes_the_same_index_as_the_owner_would() {
     owner.searchable(no).await;
     assert_eq!(keys(&owner.index), stored_keys(&owner.store, no), "searches of the owner see it");
     let (ended, indexed) = follower.stop();
-    assert_eq!(ended, LoanEnd::Stopped);
+    assert_eq!(ended, LeaseEnd::Stopped);
     assert_eq!(indexed as usize, owner.store.pages_after(no, 0, 10_000).unwrap().len());
     let (store, index) = (Arc::clone(&owner.store), Arc::clone(&owner.index));
     let other_dir = tempfile::tempdir().unwrap();
@@ -222,13 +224,13 @@ async fn a_follower_makes_the_same_index_as_the_owner_would() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_follower_hears_of_pages_by_id_and_url() {
     let (owner, crawl) = Owner::start();
-    let mut loan = raw_loan(&owner);
+    let mut lease = raw_lease(&owner);
     let no = owner.crawl(crawl).await;
-    let told: serde_json::Value = serde_json::from_str(&line(&mut loan)).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&line(&mut lease)).unwrap();
     let page = owner.store.page(no, told["stored"]["page"].as_u64().unwrap()).unwrap().unwrap();
     assert_eq!(told["stored"]["url"], page.url.as_str());
     // It never took a page, and nothing is missing when it is gone.
-    drop(loan);
+    drop(lease);
     owner.end(no).await;
 }
 
@@ -245,7 +247,7 @@ async fn a_follower_that_comes_late_is_told_nothing_and_misses_nothing() {
     let owner = Owner { bench, store, index, engine, socket };
     let follower = owner.follow();
     owner.searchable(CrawlNo(1)).await;
-    assert_eq!(follower.stop().0, LoanEnd::Stopped);
+    assert_eq!(follower.stop().0, LeaseEnd::Stopped);
     owner.end(CrawlNo(1)).await;
 }
 
@@ -253,13 +255,13 @@ async fn a_follower_that_comes_late_is_told_nothing_and_misses_nothing() {
 async fn a_second_follower_is_refused_by_name() {
     let (owner, _) = Owner::start();
     let follower = owner.follow();
-    let refused = borrow(&owner.socket(), &StopFollowing::default()).err();
-    let Some(NotLent::Refused(why)) = refused else { panic!("{refused:?}") };
+    let refused = lease_index(&owner.socket(), &StopFollowing::default()).err();
+    let Some(NotLeased::Refused(why)) = refused else { panic!("{refused:?}") };
     let pid = std::process::id();
     assert_eq!(why, format!("an indexer (pid {pid}) follows this directory already; end it first"));
-    assert_eq!(follower.stop().0, LoanEnd::Stopped);
+    assert_eq!(follower.stop().0, LeaseEnd::Stopped);
     // As soon as the index is back, the next may have it.
-    while borrow(&owner.socket(), &StopFollowing::default()).is_err() {}
+    while lease_index(&owner.socket(), &StopFollowing::default()).is_err() {}
     drop(owner.socket);
     owner.engine.shutdown().await.unwrap();
 }
@@ -271,14 +273,14 @@ async fn an_indexer_of_another_format_is_refused() {
     writeln!(stream, "{{\"follow\":{{\"format\":999}}}}").unwrap();
     let answer = line(&mut BufReader::new(stream));
     assert!(answer.contains("wrong_state") && answer.contains("format 999"), "{answer}");
-    assert_eq!(owner.follow().stop().0, LoanEnd::Stopped);
+    assert_eq!(owner.follow().stop().0, LeaseEnd::Stopped);
     drop(owner.socket);
     owner.engine.shutdown().await.unwrap();
 }
 
-/// Each of these ends the loan and nothing else.
+/// Each of these ends the lease and nothing else.
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_borrowers_lose_the_index() {
+async fn hostile_holders_lose_the_index() {
     let (owner, crawl) = Owner::start();
     let endless = "x".repeat(100_000);
     let hostile = [
@@ -290,22 +292,22 @@ async fn hostile_borrowers_lose_the_index() {
         endless.as_str(),
     ];
     for text in hostile {
-        let mut loan = raw_loan(&owner);
+        let mut lease = raw_lease(&owner);
         // The owner may have hung up before the last byte.
-        let _ = loan.get_mut().write_all(text.as_bytes());
-        assert!(is_hung_up(&mut loan), "{text:.40}");
+        let _ = lease.get_mut().write_all(text.as_bytes());
+        assert!(is_hung_up(&mut lease), "{text:.40}");
     }
     // More pages than are given at once, and a place beyond all: a bounded answer.
-    let mut loan = raw_loan(&owner);
+    let mut lease = raw_lease(&owner);
     writeln!(
-        loan.get_mut(),
+        lease.get_mut(),
         "{{\"next\":{{\"after\":{},\"pages_max\":{}}}}}",
         u64::MAX,
         usize::MAX
     )
     .unwrap();
-    assert_eq!(line(&mut loan), format!("{{\"batch_end\":{{\"upto\":{}}}}}\n", u64::MAX));
-    drop(loan);
+    assert_eq!(line(&mut lease), format!("{{\"batch_end\":{{\"upto\":{}}}}}\n", u64::MAX));
+    drop(lease);
     let no = owner.crawl(crawl).await;
     owner.end(no).await;
 }
@@ -318,7 +320,7 @@ async fn the_index_is_called_back_to_remove_a_crawl() {
     owner.searchable(no).await;
     let removed = owner.ask(Request::Remove { crawl: "last".into() }).await;
     assert_eq!(removed, Reply::End);
-    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+    assert_eq!(follower.ended().0, LeaseEnd::Recalled);
     assert_eq!(keys(&owner.index), []);
     // Afterwards it may be had again.
     let follower = owner.follow();
@@ -326,7 +328,7 @@ async fn the_index_is_called_back_to_remove_a_crawl() {
     owner.searchable(no).await;
     let verified = owner.ask(Request::Verify).await;
     assert_eq!(verified, Reply::End);
-    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+    assert_eq!(follower.ended().0, LeaseEnd::Recalled);
     owner.end(no).await;
 }
 
@@ -336,27 +338,27 @@ async fn an_owner_that_ends_calls_the_index_back_and_finishes_it() {
     let follower = owner.follow();
     let no = owner.crawl(crawl).await;
     owner.end(no).await;
-    assert_eq!(follower.ended().0, LoanEnd::Recalled);
+    assert_eq!(follower.ended().0, LeaseEnd::Recalled);
 }
 
-/// A borrower that is killed leaves its index as it is, and the files that it wrote since.
+/// A holder that is killed leaves its index as it is, and the files that it wrote since.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_was_never_given_back_in_order_is_taken_back() {
     let (owner, crawl) = Owner::start();
-    let mut loan = raw_loan(&owner);
-    let borrowed = open_index(&owner.bench);
+    let mut lease = raw_lease(&owner);
+    let leased = open_index(&owner.bench);
     let no = owner.crawl(crawl).await;
     // It has taken in what it will never commit.
-    writeln!(loan.get_mut(), "{{\"next\":{{\"after\":0,\"pages_max\":250}}}}").unwrap();
+    writeln!(lease.get_mut(), "{{\"next\":{{\"after\":0,\"pages_max\":250}}}}").unwrap();
     loop {
-        let line: serde_json::Value = serde_json::from_str(&line(&mut loan)).unwrap();
+        let line: serde_json::Value = serde_json::from_str(&line(&mut lease)).unwrap();
         if line.get("batch_end").is_some() {
             break;
         }
     }
     // The connection is closed first, and the files are freed later.
-    drop(loan);
-    drop(borrowed);
+    drop(lease);
+    drop(leased);
     owner.searchable(no).await;
     assert_eq!(keys(&owner.index), stored_keys(&owner.store, no));
     owner.end(no).await;
@@ -370,12 +372,12 @@ async fn the_socket_is_for_its_owner_and_a_stale_one_is_nobody() {
     assert_eq!(mode & 0o777, 0o600);
     let Owner { engine, socket: guard, bench, .. } = owner;
     drop(guard);
-    let nobody = borrow(&socket, &StopFollowing::default()).err();
-    assert!(matches!(nobody, Some(NotLent::NoOwner(_))), "{nobody:?}");
+    let nobody = lease_index(&socket, &StopFollowing::default()).err();
+    assert!(matches!(nobody, Some(NotLeased::NoOwner(_))), "{nobody:?}");
     // What a killed owner leaves behind.
     drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
-    let nobody = borrow(&socket, &StopFollowing::default()).err();
-    assert!(matches!(nobody, Some(NotLent::NoOwner(_))), "{nobody:?}");
+    let nobody = lease_index(&socket, &StopFollowing::default()).err();
+    assert!(matches!(nobody, Some(NotLeased::NoOwner(_))), "{nobody:?}");
     engine.shutdown().await.unwrap();
     drop(bench);
 }

@@ -144,7 +144,7 @@ fn begins_with_digit(word: &str) -> bool {
     word.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
-/// Lends out memories of stems to searches, so that a search need not begin with an empty one.
+/// Leases out memories of stems to searches, so that a search need not begin with an empty one.
 #[derive(Default)]
 pub(crate) struct StemPool(Mutex<Vec<Stems>>);
 
@@ -153,7 +153,7 @@ impl StemPool {
     const KEPT_MAX: usize = 8;
 
     /// Runs something with a memory that nobody else uses meanwhile.
-    pub(crate) fn lend<T>(&self, run: impl FnOnce(&mut Stems) -> T) -> T {
+    pub(crate) fn lease<T>(&self, run: impl FnOnce(&mut Stems) -> T) -> T {
         let mut stems = self.kept().pop().unwrap_or_default();
         let result = run(&mut stems);
         let mut kept = self.kept();

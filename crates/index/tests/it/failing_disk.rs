@@ -80,7 +80,7 @@ fn a_writer_that_could_not_be_opened_again_says_so() {
     let index = SearchIndex::open_with(dir.path(), IndexLimits::default(), disk.clone()).unwrap();
     disk.fails_at.store(disk.syncs.load(Ordering::SeqCst) + 1, Ordering::SeqCst);
     assert!(index.release().is_err());
-    assert!(matches!(take_in(&index, 0, 1), Err(IndexError::Unwritable)), "it is not lent");
+    assert!(matches!(take_in(&index, 0, 1), Err(IndexError::Unwritable)), "it is not leased");
     index.reopen().unwrap();
     take_in(&index, 0, 1).unwrap();
 }

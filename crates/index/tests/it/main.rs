@@ -6,7 +6,7 @@ mod crash;
 mod durability;
 mod failing_disk;
 mod hostile;
-mod lending;
+mod lease;
 mod links;
 mod relevance;
 mod search;

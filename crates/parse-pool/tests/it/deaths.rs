@@ -71,7 +71,7 @@ pub(crate) fn malformed_answers() {
     assert!(why.contains("unknown kind of frame"), "{why}");
 }
 
-/// The next page would get an answer to this one, so that the child is not lent again.
+/// The next page would get an answer to this one, so that the child is not leased again.
 pub(crate) fn more_answers_than_pages() {
     let test = Plan { behaviour: &["answers-twice"], ..Plan::default() }.start();
     test.parsed("/");

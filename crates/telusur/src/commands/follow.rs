@@ -1,5 +1,5 @@
 //! `telusur index --follow`: the indexer as a process of its own. It has the index while a process owns
-//! the directory and lends it, and nothing at all while it waits for one.
+//! the directory and leases it, and nothing at all while it waits for one.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use telusur_engine::{
-    FollowCounts, IndexingError, LoanEnd, NotLent, StopFollowing, SystemClock, borrow,
-    index_retry_pause,
+    FollowCounts, IndexingError, LeaseEnd, NotLeased, StopFollowing, SystemClock,
+    index_retry_pause, lease_index,
 };
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_model::Clock;
@@ -64,14 +64,14 @@ impl Follower<'_> {
         let mut says_that_it_waits = true;
         let mut failures = 0;
         while !self.stop.is_stopped() {
-            match borrow(&DataDir::control_socket(self.dir), self.stop) {
-                Ok(borrowed) => {
+            match lease_index(&DataDir::control_socket(self.dir), self.stop) {
+                Ok(leased) => {
                     let path = DataDir::index(self.dir);
                     let index = SearchIndex::open(&path, IndexLimits::default())
                         .map_err(|error| backend::index_message(&error))?;
                     self.note(&format!("following {}", self.dir_shown()));
                     says_that_it_waits = true;
-                    match borrowed.follow(index, self.counts) {
+                    match leased.follow(index, self.counts) {
                         Ok(ended) => {
                             failures = 0;
                             self.tell_end(ended)?;
@@ -83,20 +83,20 @@ impl Follower<'_> {
                         }
                     }
                 }
-                Err(NotLent::NoOwner(_) | NotLent::Ending) => {
+                Err(NotLeased::NoOwner(_) | NotLeased::Ending) => {
                     if std::mem::take(&mut says_that_it_waits) {
                         self.tell_waiting();
                     }
                     self.stop.wait(LOOK_EVERY);
                 }
-                Err(NotLent::Stopped) => {}
-                Err(NotLent::Refused(why)) => return Err(Message::new(Code::Locked, why)),
+                Err(NotLeased::Stopped) => {}
+                Err(NotLeased::Refused(why)) => return Err(Message::new(Code::Locked, why)),
             }
         }
         Ok(())
     }
 
-    /// Says what failed, and waits before the index is borrowed again.
+    /// Says what failed, and waits before the index is leased again.
     fn pause_after(&self, error: &IndexingError, failures: u32) {
         let pause = index_retry_pause(failures);
         let what = format!("{error}; trying again in {} s", pause.as_secs());
@@ -114,15 +114,15 @@ impl Follower<'_> {
         self.aside.say(|| self.session.talk.note(text));
     }
 
-    fn tell_end(&self, ended: LoanEnd) -> Result<(), Message> {
+    fn tell_end(&self, ended: LeaseEnd) -> Result<(), Message> {
         match ended {
-            LoanEnd::Stopped => {}
-            LoanEnd::Recalled => tracing::info!("the owner has called the index back"),
-            LoanEnd::OwnerGone => {
+            LeaseEnd::Stopped => {}
+            LeaseEnd::Recalled => tracing::info!("the owner has called the index back"),
+            LeaseEnd::OwnerGone => {
                 let what = format!("the owner of {} is gone", self.dir_shown());
                 self.aside.say(|| self.session.talk.warning(&what));
             }
-            LoanEnd::Broken(why) => {
+            LeaseEnd::Broken(why) => {
                 let what = format!("the owner of {} is not understood: {why}", self.dir_shown());
                 return Err(Message::new(Code::Locked, what)
                     .hint("Run the indexer and the owner with one version of telusur"));

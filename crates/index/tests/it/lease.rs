@@ -34,38 +34,38 @@ fn assert_keys(index: &SearchIndex, expect: u64) {
 }
 
 #[test]
-fn what_the_borrower_commits_is_found_by_the_lender() {
+fn what_the_holder_commits_is_found_by_the_owner() {
     let dir = tempfile::tempdir().unwrap();
-    let lender = open(&dir).unwrap();
-    lender.take_in(&[numbered(0)], &[], 1).unwrap();
-    lender.release().unwrap();
-    assert_eq!((count(&lender), lender.applied_upto()), (1, 1), "nothing taken in is lost");
-    let borrower = open(&dir).unwrap();
-    assert_eq!(borrower.taken_upto(), 1);
-    borrower.apply(&[numbered(1)], &[], 2).unwrap();
-    borrower.digest_links().unwrap();
-    assert_eq!(count(&lender), 1);
-    lender.refresh().unwrap();
-    lender.refresh_links();
-    assert_eq!((count(&lender), lender.applied_upto()), (2, 2));
-    assert!(!lender.top_pages(None, 1).unwrap().is_empty());
+    let owner = open(&dir).unwrap();
+    owner.take_in(&[numbered(0)], &[], 1).unwrap();
+    owner.release().unwrap();
+    assert_eq!((count(&owner), owner.applied_upto()), (1, 1), "nothing taken in is lost");
+    let holder = open(&dir).unwrap();
+    assert_eq!(holder.taken_upto(), 1);
+    holder.apply(&[numbered(1)], &[], 2).unwrap();
+    holder.digest_links().unwrap();
+    assert_eq!(count(&owner), 1);
+    owner.refresh().unwrap();
+    owner.refresh_links();
+    assert_eq!((count(&owner), owner.applied_upto()), (2, 2));
+    assert!(!owner.top_pages(None, 1).unwrap().is_empty());
 }
 
 #[test]
-fn the_lender_writes_nothing_meanwhile() {
+fn the_owner_writes_nothing_meanwhile() {
     let dir = tempfile::tempdir().unwrap();
-    let lender = open(&dir).unwrap();
-    lender.release().unwrap();
-    assert!(matches!(lender.apply(&[numbered(0)], &[], 1), Err(IndexError::Lent)));
-    assert!(matches!(lender.remove_crawl(CrawlNo(1)), Err(IndexError::Lent)));
-    assert!(matches!(lender.digest_links(), Err(IndexError::Lent)));
-    assert!(matches!(lender.validate(), Err(IndexError::Lent)));
-    let borrower = open(&dir).unwrap();
-    assert!(matches!(lender.take_back(), Err(IndexError::Locked)));
-    drop(borrower);
-    lender.take_back().unwrap();
-    lender.apply(&[numbered(0)], &[], 1).unwrap();
-    assert_eq!(count(&lender), 1);
+    let owner = open(&dir).unwrap();
+    owner.release().unwrap();
+    assert!(matches!(owner.apply(&[numbered(0)], &[], 1), Err(IndexError::Leased)));
+    assert!(matches!(owner.remove_crawl(CrawlNo(1)), Err(IndexError::Leased)));
+    assert!(matches!(owner.digest_links(), Err(IndexError::Leased)));
+    assert!(matches!(owner.validate(), Err(IndexError::Leased)));
+    let holder = open(&dir).unwrap();
+    assert!(matches!(owner.take_back(), Err(IndexError::Locked)));
+    drop(holder);
+    owner.take_back().unwrap();
+    owner.apply(&[numbered(0)], &[], 1).unwrap();
+    assert_eq!(count(&owner), 1);
 }
 
 /// To and fro through several merges: each side replaces what the other wrote.
@@ -73,20 +73,20 @@ fn the_lender_writes_nothing_meanwhile() {
 fn the_right_to_write_goes_from_hand_to_hand() {
     const ROUNDS: u64 = 40;
     let dir = tempfile::tempdir().unwrap();
-    let lender = open(&dir).unwrap();
+    let owner = open(&dir).unwrap();
     for round in 0..ROUNDS {
-        lender.apply(&[numbered(2 * round), numbered(0)], &[], 2 * round + 1).unwrap();
-        lender.release().unwrap();
-        let borrower = open(&dir).unwrap();
-        borrower.apply(&[numbered(2 * round + 1), numbered(1)], &[], 2 * round + 2).unwrap();
-        borrower.release().unwrap();
-        lender.take_back().unwrap();
-        assert_eq!(lender.applied_upto(), 2 * round + 2);
+        owner.apply(&[numbered(2 * round), numbered(0)], &[], 2 * round + 1).unwrap();
+        owner.release().unwrap();
+        let holder = open(&dir).unwrap();
+        holder.apply(&[numbered(2 * round + 1), numbered(1)], &[], 2 * round + 2).unwrap();
+        holder.release().unwrap();
+        owner.take_back().unwrap();
+        assert_eq!(owner.applied_upto(), 2 * round + 2);
     }
-    assert_keys(&lender, 2 * ROUNDS);
-    assert_eq!(count(&lender), 80);
-    lender.validate().unwrap();
-    drop(lender);
+    assert_keys(&owner, 2 * ROUNDS);
+    assert_eq!(count(&owner), 80);
+    owner.validate().unwrap();
+    drop(owner);
     assert_keys(&open(&dir).unwrap(), 2 * ROUNDS);
 }
 

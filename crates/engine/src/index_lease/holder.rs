@@ -1,4 +1,4 @@
-//! The borrower's side of a loan: an indexer that has the index and no store.
+//! The holder's side of a lease: an indexer that has the index and no store.
 
 use std::io::{self, BufReader, Write};
 use std::net::Shutdown;
@@ -20,16 +20,16 @@ use crate::page_source::{PageBatch, PageSource};
 /// How often somebody who waits for the index looks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Why there is no loan.
+/// Why there is no lease.
 #[derive(Debug, thiserror::Error)]
-pub enum NotLent {
+pub enum NotLeased {
     /// Nobody owns the directory, or whoever does answers no questions.
     #[error("nobody answers: {0}")]
     NoOwner(io::Error),
     /// The owner is ending.
     #[error("the owner of the directory is ending")]
     Ending,
-    /// The owner does not lend its index.
+    /// The owner does not lease its index.
     #[error("{0}")]
     Refused(String),
     /// Stopped while waiting.
@@ -37,9 +37,9 @@ pub enum NotLent {
     Stopped,
 }
 
-/// How a loan ended.
+/// How a lease ended.
 #[derive(Debug, PartialEq, Eq)]
-pub enum LoanEnd {
+pub enum LeaseEnd {
     /// The owner wants the index for itself, for a while or for good.
     Recalled,
     /// The owner is gone.
@@ -108,44 +108,44 @@ impl StopFollowing {
 }
 
 /// The right to write an index that another process owns. Dropping it gives it back.
-pub struct Borrowed {
+pub struct LeasedIndex {
     stream: UnixStream,
     replies: Lines<BufReader<UnixStream>>,
     stop: StopFollowing,
 }
 
-/// Asks the owner of a directory, at its control socket, to lend its index. Waits until it does.
-pub fn borrow(socket: &Path, stop: &StopFollowing) -> Result<Borrowed, NotLent> {
-    let connected = || -> io::Result<Borrowed> {
+/// Asks the owner of a directory, at its control socket, to lease its index. Waits until it does.
+pub fn lease_index(socket: &Path, stop: &StopFollowing) -> Result<LeasedIndex, NotLeased> {
+    let connected = || -> io::Result<LeasedIndex> {
         let mut stream = through_short_path(socket, UnixStream::connect)?;
         stream.write_all(&line_of(&Request::Follow { format: telusur_index::FORMAT })?)?;
         stream.set_read_timeout(Some(LOOK_EVERY))?;
         let replies = Lines::new(BufReader::new(stream.try_clone()?), REPLY_BYTES_MAX);
-        Ok(Borrowed { stream, replies, stop: stop.clone() })
+        Ok(LeasedIndex { stream, replies, stop: stop.clone() })
     };
-    let mut borrowed = connected().map_err(NotLent::NoOwner)?;
+    let mut leased = connected().map_err(NotLeased::NoOwner)?;
     loop {
-        match borrowed.replies.next::<Reply>() {
-            Ok(Reply::Lent) => return Ok(borrowed),
-            Ok(Reply::Error { code, .. }) if code == "stopped" => return Err(NotLent::Ending),
-            Ok(Reply::Error { text, .. }) => return Err(NotLent::Refused(text)),
-            Ok(other) => return Err(NotLent::Refused(format!("an odd answer: {other:?}"))),
-            Err(LineError::Quiet) if stop.is_stopped() => return Err(NotLent::Stopped),
+        match leased.replies.next::<Reply>() {
+            Ok(Reply::Leased) => return Ok(leased),
+            Ok(Reply::Error { code, .. }) if code == "stopped" => return Err(NotLeased::Ending),
+            Ok(Reply::Error { text, .. }) => return Err(NotLeased::Refused(text)),
+            Ok(other) => return Err(NotLeased::Refused(format!("an odd answer: {other:?}"))),
+            Err(LineError::Quiet) if stop.is_stopped() => return Err(NotLeased::Stopped),
             Err(LineError::Quiet) => {}
-            Err(LineError::Ended) => return Err(NotLent::Ending),
-            Err(error) => return Err(NotLent::Refused(error.to_string())),
+            Err(LineError::Ended) => return Err(NotLeased::Ending),
+            Err(error) => return Err(NotLeased::Refused(error.to_string())),
         }
     }
 }
 
-impl Borrowed {
-    /// Follows the store of the owner with this index, which is the one that was lent, until the
+impl LeasedIndex {
+    /// Follows the store of the owner with this index, which is the one that was leased, until the
     /// owner wants it back or is gone, or this side is stopped.
     pub fn follow(
         self,
         index: SearchIndex,
         counts: &Arc<FollowCounts>,
-    ) -> Result<LoanEnd, IndexingError> {
+    ) -> Result<LeaseEnd, IndexingError> {
         let Self { stream, replies, stop } = self;
         stream.set_read_timeout(None).map_err(unreachable_owner)?;
         let (caller, calls) = calls();
@@ -157,7 +157,7 @@ impl Borrowed {
             counts: Arc::clone(counts),
             is_over: Arc::default(),
         };
-        let source = LentSource {
+        let source = LeasedSource {
             requests: Mutex::new(stream.try_clone().map_err(unreachable_owner)?),
             batches: Mutex::new(batch_queue),
             is_over: Arc::clone(&hearing.is_over),
@@ -175,12 +175,12 @@ impl Borrowed {
             // Only now, when the owner finds the index free.
             let _ = stream.shutdown(Shutdown::Both);
             let heard = hearing.join();
-            followed.map(|()| heard.unwrap_or(LoanEnd::Broken("its listener panicked".into())))
+            followed.map(|()| heard.unwrap_or(LeaseEnd::Broken("its listener panicked".into())))
         });
         stop.attach(None);
         counts.behind.store(0, Ordering::Release);
         let ended = ended?;
-        Ok(if stop.is_stopped() { LoanEnd::Stopped } else { ended })
+        Ok(if stop.is_stopped() { LeaseEnd::Stopped } else { ended })
     }
 }
 
@@ -199,7 +199,7 @@ fn unreachable_owner(source: io::Error) -> IndexingError {
 }
 
 /// The pages of a store that another process owns.
-struct LentSource {
+struct LeasedSource {
     /// Guards that a line is written whole: links are digested beside.
     requests: Mutex<UnixStream>,
     /// Used by the one thread that asks.
@@ -212,7 +212,7 @@ struct LentSource {
     counts: Arc<FollowCounts>,
 }
 
-impl LentSource {
+impl LeasedSource {
     /// Says something to the owner. Whether the owner is still there is heard elsewhere: what is not
     /// heard by it, it reads in the index.
     fn say(&self, request: LeaseRequest) {
@@ -221,8 +221,8 @@ impl LentSource {
     }
 }
 
-impl PageSource for LentSource {
-    /// Nothing, once the loan is over: what was taken in is committed, and the index given back.
+impl PageSource for LeasedSource {
+    /// Nothing, once the lease is over: what was taken in is committed, and the index given back.
     fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError> {
         let nothing = PageBatch { upto: after, ..PageBatch::default() };
         if self.is_over.load(Ordering::Acquire) {
@@ -265,7 +265,7 @@ struct Hearing {
 }
 
 impl Hearing {
-    fn listen(mut self) -> LoanEnd {
+    fn listen(mut self) -> LeaseEnd {
         let mut is_recalled = false;
         let mut batch = PageBatch::default();
         let ended = loop {
@@ -276,13 +276,13 @@ impl Hearing {
                 }
                 Ok(reply) => {
                     if let Err(why) = self.take(reply, &mut batch) {
-                        break LoanEnd::Broken(why);
+                        break LeaseEnd::Broken(why);
                     }
                 }
                 Err(LineError::Quiet) => {}
-                Err(LineError::Ended) if is_recalled => break LoanEnd::Recalled,
-                Err(LineError::Ended) => break LoanEnd::OwnerGone,
-                Err(error) => break LoanEnd::Broken(error.to_string()),
+                Err(LineError::Ended) if is_recalled => break LeaseEnd::Recalled,
+                Err(LineError::Ended) => break LeaseEnd::OwnerGone,
+                Err(error) => break LeaseEnd::Broken(error.to_string()),
             }
         };
         self.leave();

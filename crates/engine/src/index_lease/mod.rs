@@ -1,13 +1,13 @@
-//! The index lent to a process of its own: `telusur index --follow`.
+//! The index leased to a process of its own: `telusur index --follow`.
 //!
-//! The connection is the loan. The owner of the directory gives up writing the index and tells the
-//! borrower of every page that it stores, with its id and its URL; the borrower asks for the pages that it has not
+//! The connection is the lease. The owner of the directory gives up writing the index and tells the
+//! holder of every page that it stores, with its id and its URL; the holder asks for the pages that it has not
 //! seen, from its own checkpoint on, and says when it has made them searchable. When the connection
 //! closes, however that came about, the owner takes the index back and goes on from the last commit.
 //! So a line that is lost costs time, and never a page.
 
-mod borrower;
-mod lender;
+mod holder;
+mod owner;
 
 use std::io::{self, BufRead, Read};
 
@@ -15,16 +15,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use telusur_index::{DocKey, IndexDoc};
 
-pub use self::borrower::{Borrowed, FollowCounts, LoanEnd, NotLent, StopFollowing, borrow};
-pub(crate) use self::lender::{Borrower, Hold, Lending, Loan, Loans, refuse};
+pub use self::holder::{
+    FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
+};
+pub(crate) use self::owner::{Hold, IndexOwner, Lease, LeaseHolder, Leases, refuse};
 
-/// Longest line of a borrower: they are a few numbers.
+/// Longest line of a holder: they are a few numbers.
 const REQUEST_BYTES_MAX: usize = 1024;
-/// Longest line of a lender: a page of 64 MiB, the most that a parser gives back, with every byte
+/// Longest line of a owner: a page of 64 MiB, the most that a parser gives back, with every byte
 /// escaped. Memory is taken only for bytes that have arrived.
 const REPLY_BYTES_MAX: usize = 512 << 20;
 
-/// What a borrower says.
+/// What a holder says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeaseRequest {
@@ -41,7 +43,7 @@ enum LeaseRequest {
     Digested,
 }
 
-/// What a lender says.
+/// What a owner says.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeaseReply {

@@ -1,4 +1,4 @@
-//! The owner's side of a loan. The index stage serves the borrower itself: whoever may write the index
+//! The owner's side of a lease. The index stage serves the holder itself: whoever may write the index
 //! is decided in one place, by one thread.
 
 use std::io::{self, BufReader, BufWriter, Write};
@@ -20,41 +20,41 @@ use crate::error::RequestError;
 use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Given, IndexingError};
 use crate::page_source::{PageBatch, PageSource};
 
-/// Lines on their way to the borrower. Pages are read no faster than they are taken; word of a stored
-/// page that finds no room is dropped, because the borrower goes by its checkpoint.
+/// Lines on their way to the holder. Pages are read no faster than they are taken; word of a stored
+/// page that finds no room is dropped, because the holder goes by its checkpoint.
 const REPLIES_MAX: usize = 64;
-/// A borrower asks every two seconds, and commits and merges in between. One that says nothing for so
+/// A holder asks every two seconds, and commits and merges in between. One that says nothing for so
 /// long hangs.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// How long a recall is waited for: the borrower commits, and ends merges that it has begun.
+/// How long a recall is waited for: the holder commits, and ends merges that it has begun.
 const RECALL_WAIT_MAX: Duration = Duration::from_secs(60);
 /// An indexer that was killed and started again must not be refused because of itself: until then its
 /// end is noticed.
 const REFUSED_AFTER: Duration = Duration::from_secs(1);
-/// How often a silent loan is looked after.
+/// How often a silent lease is looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// How often an index is asked for that a borrower has not let go of.
+/// How often an index is asked for that a holder has not let go of.
 const TAKE_BACK_EVERY: Duration = Duration::from_millis(20);
 /// A process that was killed lets go at once, in any order. After this somebody is told.
 const TAKE_BACK_QUIETLY: Duration = Duration::from_secs(2);
 
 /// The process at the other end.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Borrower {
+pub(crate) struct LeaseHolder {
     /// Its id, if the system knows it.
     pub(crate) pid: Option<i32>,
     /// The format of index that it writes.
     pub(crate) format: u32,
 }
 
-/// Whom the index is lent to. Shared by the stage that lends it, connections that ask for it, and
+/// Whom the index is leased to. Shared by the stage that leases it, connections that ask for it, and
 /// whoever wants it back.
 #[derive(Default)]
-pub(crate) struct Loans {
+pub(crate) struct Leases {
     /// Guards who has the index; held for moments only.
     state: Mutex<State>,
     changed: Condvar,
-    /// Whether a borrower is gone and has not let go of the index.
+    /// Whether a holder is gone and has not let go of the index.
     is_stuck: AtomicBool,
 }
 
@@ -63,19 +63,19 @@ struct State {
     out: Option<Out>,
     /// Those who need the index to stay here.
     holds: usize,
-    /// Nothing is lent any more: the stage ends or has ended.
+    /// Nothing is leased any more: the stage ends or has ended.
     is_over: bool,
 }
 
-/// The loan that is out.
+/// The lease that is out.
 struct Out {
     pid: Option<i32>,
-    /// The way to the borrower, until its connection is closed.
+    /// The way to the holder, until its connection is closed.
     replies: Option<SyncSender<LeaseReply>>,
 }
 
-impl Loans {
-    /// Tells the borrower, if there is one, of stored pages.
+impl Leases {
+    /// Tells the holder, if there is one, of stored pages.
     pub(crate) fn tell(&self, stored: &[Stored]) {
         let state = self.state();
         let Some(replies) = state.replies() else { return };
@@ -84,12 +84,12 @@ impl Loans {
         }
     }
 
-    /// Whether a borrower holds the index and does nothing with it.
+    /// Whether a holder holds the index and does nothing with it.
     pub(crate) fn is_stuck(&self) -> bool {
         self.is_stuck.load(Ordering::Acquire)
     }
 
-    /// Nothing is lent from now on, and what is lent is called back.
+    /// Nothing is leased from now on, and what is leased is called back.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.is_over = true;
@@ -97,10 +97,10 @@ impl Loans {
         self.changed.notify_all();
     }
 
-    /// Keeps a place for a loan, when nobody needs the index here.
+    /// Keeps a place for a lease, when nobody needs the index here.
     fn reserve(
         &self,
-        borrower: Borrower,
+        holder: LeaseHolder,
         replies: SyncSender<LeaseReply>,
     ) -> Result<(), RequestError> {
         let is_out = |state: &mut State| state.out.is_some() && !state.is_over;
@@ -119,18 +119,18 @@ impl Loans {
             let what = format!("{} follows this directory already; end it first", indexer(out.pid));
             return Err(RequestError::WrongState(what));
         }
-        state.out = Some(Out { pid: borrower.pid, replies: Some(replies) });
+        state.out = Some(Out { pid: holder.pid, replies: Some(replies) });
         Ok(())
     }
 
-    /// Nothing more is said to the borrower.
+    /// Nothing more is said to the holder.
     fn hang_up(&self) {
         if let Some(out) = &mut self.state().out {
             out.replies = None;
         }
     }
 
-    /// The index is here again, or the loan came to nothing.
+    /// The index is here again, or the lease came to nothing.
     pub(crate) fn returned(&self) {
         self.is_stuck.store(false, Ordering::Release);
         self.state().out = None;
@@ -153,7 +153,7 @@ impl Loans {
 
 impl State {
     fn call_back(&self) {
-        // If there is no room, the borrower is about to ask, and hears it then.
+        // If there is no room, the holder is about to ask, and hears it then.
         let _ = self.replies().map(|replies| replies.try_send(LeaseReply::Recalled));
     }
 
@@ -166,30 +166,30 @@ fn indexer(pid: Option<i32>) -> String {
     pid.map_or_else(|| "another indexer".to_owned(), |pid| format!("an indexer (pid {pid})"))
 }
 
-/// Lends the index of a running engine, and calls it back.
+/// Leases the index of a running engine, and calls it back.
 #[derive(Clone)]
-pub(crate) struct Lending {
+pub(crate) struct IndexOwner {
     pub(crate) caller: Weak<Caller>,
-    pub(crate) loans: Arc<Loans>,
+    pub(crate) leases: Arc<Leases>,
 }
 
-impl Lending {
-    /// Lends the index over this connection. If it cannot be lent, the connection is told why. Blocks.
-    pub(crate) fn lend(&self, stream: UnixStream, borrower: Borrower) {
-        if let Err((stream, error)) = self.try_lend(stream, borrower) {
+impl IndexOwner {
+    /// Leases the index over this connection. If it cannot be leased, the connection is told why. Blocks.
+    pub(crate) fn lease(&self, stream: UnixStream, holder: LeaseHolder) {
+        if let Err((stream, error)) = self.try_lease(stream, holder) {
             refuse(stream, &error);
         }
     }
 
-    fn try_lend(
+    fn try_lease(
         &self,
         stream: UnixStream,
-        borrower: Borrower,
+        holder: LeaseHolder,
     ) -> Result<(), (UnixStream, RequestError)> {
-        if borrower.format != telusur_index::FORMAT {
+        if holder.format != telusur_index::FORMAT {
             let what = format!(
                 "the indexer writes indexes of format {}, this process reads {}; use one version",
-                borrower.format,
+                holder.format,
                 telusur_index::FORMAT
             );
             return Err((stream, RequestError::WrongState(what)));
@@ -198,22 +198,22 @@ impl Lending {
             return Err((stream, RequestError::Stopped));
         };
         let (replies, queue) = sync_channel(REPLIES_MAX);
-        if let Err(error) = self.loans.reserve(borrower, replies.clone()) {
+        if let Err(error) = self.leases.reserve(holder, replies.clone()) {
             return Err((stream, error));
         }
-        let loans = Arc::clone(&self.loans);
-        caller.call(Call::Lend(Box::new(Loan { stream, borrower, replies, queue, loans })));
+        let leases = Arc::clone(&self.leases);
+        caller.call(Call::Lease(Box::new(Lease { stream, holder, replies, queue, leases })));
         Ok(())
     }
 
-    /// Calls the index back, if it is lent, and keeps it here until the hold is dropped. Blocks.
+    /// Calls the index back, if it is leased, and keeps it here until the hold is dropped. Blocks.
     pub(crate) fn hold(&self) -> Result<Hold, RequestError> {
-        let mut state = self.loans.state();
+        let mut state = self.leases.state();
         state.holds += 1;
-        let hold = Hold { loans: Arc::clone(&self.loans) };
+        let hold = Hold { leases: Arc::clone(&self.leases) };
         state.call_back();
         let (state, waited) = self
-            .loans
+            .leases
             .changed
             .wait_timeout_while(state, RECALL_WAIT_MAX, |state| state.out.is_some())
             .unwrap_or_else(PoisonError::into_inner);
@@ -229,7 +229,7 @@ impl Lending {
     }
 }
 
-/// Tells a process that wants to borrow why it cannot.
+/// Tells a process that wants the lease why it cannot.
 pub(crate) fn refuse(mut stream: UnixStream, error: &RequestError) {
     // If nobody hears it, nobody waits for it.
     let _ = line_of(&Reply::of_error(error)).and_then(|line| stream.write_all(&line));
@@ -237,33 +237,33 @@ pub(crate) fn refuse(mut stream: UnixStream, error: &RequestError) {
 
 /// Keeps the index in this process.
 pub(crate) struct Hold {
-    loans: Arc<Loans>,
+    leases: Arc<Leases>,
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.loans.state().holds -= 1;
-        self.loans.changed.notify_all();
+        self.leases.state().holds -= 1;
+        self.leases.changed.notify_all();
     }
 }
 
-/// A loan, from the borrower's wish to the index's return.
-pub(crate) struct Loan {
+/// A lease, from the holder's wish to the index's return.
+pub(crate) struct Lease {
     stream: UnixStream,
-    borrower: Borrower,
+    holder: LeaseHolder,
     replies: SyncSender<LeaseReply>,
     queue: Receiver<LeaseReply>,
-    loans: Arc<Loans>,
+    leases: Arc<Leases>,
 }
 
-impl Loan {
-    /// There is no loan: the borrower is told why.
+impl Lease {
+    /// There is no lease: the holder is told why.
     pub(crate) fn refuse(self, error: &RequestError) {
         refuse(self.stream, error);
-        self.loans.returned();
+        self.leases.returned();
     }
 
-    /// Lends the index until the connection closes, and takes it back.
+    /// Leases the index until the connection closes, and takes it back.
     pub(crate) fn carry_out(
         self,
         index: &SearchIndex,
@@ -275,34 +275,34 @@ impl Loan {
             self.refuse(&RequestError::WrongState(what));
             return Err(error.into());
         }
-        let Self { stream, borrower, replies, queue, loans } = self;
-        let pid = borrower.pid.unwrap_or_default();
-        tracing::info!(pid, "the search index is lent to an indexer");
+        let Self { stream, holder, replies, queue, leases } = self;
+        let pid = holder.pid.unwrap_or_default();
+        tracing::info!(pid, "the search index is leased to an indexer");
         let served = std::thread::scope(|scope| {
             let server =
-                LeaseServer { stream: &stream, replies, loans: &loans, index, source, lag };
+                LeaseServer { stream: &stream, replies, leases: &leases, index, source, lag };
             let writer = scope.spawn(|| write_lines(&stream, queue));
             let served = server.serve();
             // The writer ends with the last who may say something, or with the connection.
             drop(server);
-            loans.hang_up();
+            leases.hang_up();
             let _ = stream.shutdown(Shutdown::Both);
             drop(writer.join());
             served
         });
-        let taken = take_back(index, &loans, pid);
-        loans.returned();
+        let taken = take_back(index, &leases, pid);
+        leases.returned();
         tracing::info!(pid, "the search index is back");
         served.and(taken)
     }
 }
 
-/// Writes lines until there are no more to come, or the borrower does not take them.
+/// Writes lines until there are no more to come, or the holder does not take them.
 fn write_lines(stream: &UnixStream, queue: Receiver<LeaseReply>) {
     let write = || -> io::Result<()> {
         stream.set_write_timeout(Some(SILENCE_MAX))?;
         let mut output = BufWriter::new(stream);
-        output.write_all(&line_of(&Reply::Lent)?)?;
+        output.write_all(&line_of(&Reply::Leased)?)?;
         output.flush()?;
         while let Ok(mut reply) = queue.recv() {
             loop {
@@ -323,18 +323,18 @@ fn write_lines(stream: &UnixStream, queue: Receiver<LeaseReply>) {
     }
 }
 
-/// Answers what a borrower asks.
+/// Answers what a holder asks.
 struct LeaseServer<'a> {
     stream: &'a UnixStream,
     replies: SyncSender<LeaseReply>,
-    loans: &'a Loans,
+    leases: &'a Leases,
     index: &'a SearchIndex,
     source: &'a dyn PageSource,
     lag: &'a AtomicU64,
 }
 
 impl LeaseServer<'_> {
-    /// Serves until the borrower is gone, hangs, or says what makes no sense. Fails only if the store
+    /// Serves until the holder is gone, hangs, or says what makes no sense. Fails only if the store
     /// or the index does.
     fn serve(&self) -> Result<(), IndexingError> {
         let mut requests = Lines::new(BufReader::new(self.stream), REQUEST_BYTES_MAX);
@@ -353,22 +353,22 @@ impl LeaseServer<'_> {
                 }
                 Err(LineError::Quiet) if heard.elapsed() < SILENCE_MAX => {}
                 Err(LineError::Quiet) => {
-                    tracing::warn!("the indexer says nothing any more; its loan is over");
+                    tracing::warn!("the indexer says nothing any more; its lease is over");
                     return Ok(());
                 }
                 Err(LineError::Ended) => return Ok(()),
                 Err(error) => {
-                    tracing::warn!(%error, "the indexer is not understood; its loan is over");
+                    tracing::warn!(%error, "the indexer is not understood; its lease is over");
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Answers a request; false if the borrower does not take the answer.
+    /// Answers a request; false if the holder does not take the answer.
     fn answer(&self, request: LeaseRequest, given: &mut Given) -> Result<bool, IndexingError> {
         match request {
-            LeaseRequest::Next { after, .. } if self.loans.is_recalled() => {
+            LeaseRequest::Next { after, .. } if self.leases.is_recalled() => {
                 let lines = [LeaseReply::Recalled, LeaseReply::BatchEnd { upto: after }];
                 Ok(lines.into_iter().all(|line| self.replies.send(line).is_ok()))
             }
@@ -410,20 +410,20 @@ impl LeaseServer<'_> {
     }
 }
 
-/// Takes the index back from a borrower whose connection is closed. One that was killed has let go
+/// Takes the index back from a holder whose connection is closed. One that was killed has let go
 /// already; one that hangs is waited for, unless this process ends.
-fn take_back(index: &SearchIndex, loans: &Loans, pid: i32) -> Result<(), IndexingError> {
+fn take_back(index: &SearchIndex, leases: &Leases, pid: i32) -> Result<(), IndexingError> {
     let since = Instant::now();
     loop {
         match index.take_back() {
             Err(IndexError::Locked) => {}
             taken => return Ok(taken?),
         }
-        if since.elapsed() >= TAKE_BACK_QUIETLY && !loans.is_stuck() {
+        if since.elapsed() >= TAKE_BACK_QUIETLY && !leases.is_stuck() {
             tracing::warn!(pid, "the indexer has not let go of the search index; end it");
-            loans.is_stuck.store(true, Ordering::Release);
+            leases.is_stuck.store(true, Ordering::Release);
         }
-        if loans.is_over() && since.elapsed() >= RECALL_WAIT_MAX {
+        if leases.is_over() && since.elapsed() >= RECALL_WAIT_MAX {
             return Err(IndexError::Locked.into());
         }
         std::thread::sleep(TAKE_BACK_EVERY);

@@ -24,20 +24,20 @@ pub(crate) enum Place {
     /// We, with this.
     Here(Box<Writer>),
     /// Another process.
-    Lent,
+    Leased,
     /// We, but a write failed and the writer went with it.
     Broken,
 }
 
 impl Place {
-    /// Takes the writer out. Unless it is put back, or lent, it counts as broken.
+    /// Takes the writer out. Unless it is put back, or leased, it counts as broken.
     pub(crate) fn take(&mut self) -> Result<Writer, IndexError> {
         match std::mem::replace(self, Self::Broken) {
             Self::Here(writer) => Ok(*writer),
             Self::Broken => Err(IndexError::Unwritable),
-            Self::Lent => {
-                *self = Self::Lent;
-                Err(IndexError::Lent)
+            Self::Leased => {
+                *self = Self::Leased;
+                Err(IndexError::Leased)
             }
         }
     }
@@ -57,7 +57,7 @@ impl WriterPlace {
         let place = self.place();
         match *place {
             Place::Here(_) => Ok(OurWriter(place)),
-            Place::Lent => Err(IndexError::Lent),
+            Place::Leased => Err(IndexError::Leased),
             Place::Broken => Err(IndexError::Unwritable),
         }
     }
@@ -82,7 +82,7 @@ impl Deref for OurWriter<'_> {
     fn deref(&self) -> &Writer {
         match &*self.0 {
             Place::Here(writer) => writer,
-            Place::Lent | Place::Broken => unreachable!("looked for before this was made"),
+            Place::Leased | Place::Broken => unreachable!("looked for before this was made"),
         }
     }
 }
@@ -91,7 +91,7 @@ impl DerefMut for OurWriter<'_> {
     fn deref_mut(&mut self) -> &mut Writer {
         match &mut *self.0 {
             Place::Here(writer) => writer,
-            Place::Lent | Place::Broken => unreachable!("looked for before this was made"),
+            Place::Leased | Place::Broken => unreachable!("looked for before this was made"),
         }
     }
 }
@@ -102,7 +102,7 @@ impl SearchIndex {
     pub fn release(&self) -> Result<(), IndexError> {
         let mut place = self.writer.place();
         let mut writer = match place.take() {
-            Err(IndexError::Lent) => return Ok(()),
+            Err(IndexError::Leased) => return Ok(()),
             taken => taken?,
         };
         // Merges under way are waited for; others need not begin.
@@ -110,14 +110,14 @@ impl SearchIndex {
         writer.commit()?;
         self.reload(&mut writer)?;
         writer.engine.wait_merging_threads()?;
-        *place = Place::Lent;
+        *place = Place::Leased;
         Ok(())
     }
 
     /// Shows searches what another process has committed.
     pub fn refresh(&self) -> Result<(), IndexError> {
         let place = self.writer.place();
-        if !matches!(*place, Place::Lent) {
+        if !matches!(*place, Place::Leased) {
             return Ok(());
         }
         // In this order: never more is promised than can be found.
@@ -162,8 +162,8 @@ impl SearchIndex {
     /// under way end with what they have.
     pub fn begin_anew(&self) -> Result<(), IndexError> {
         let mut place = self.writer.place();
-        if matches!(*place, Place::Lent) {
-            return Err(IndexError::Lent);
+        if matches!(*place, Place::Leased) {
+            return Err(IndexError::Leased);
         }
         drop_writer(&mut place);
         for entry in fs::read_dir(&self.dir)? {
