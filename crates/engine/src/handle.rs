@@ -21,6 +21,7 @@ use crate::crawl_task::{Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHost
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::fresh_pages::FreshPages;
 use crate::holding_back::HoldingBack;
 use crate::index_health::{IndexHealth, IndexReport};
 use crate::index_lease::IndexOwner;
@@ -29,7 +30,6 @@ use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
-use crate::shelf::Shelf;
 
 /// Events waiting for the crawl task; senders wait when it is full.
 const EVENTS_MAX: usize = 4096;
@@ -108,7 +108,7 @@ impl Engine {
             free_bytes_min: options.free_bytes_min,
         };
         let committer = commit_stage::start(writer, commit_queue)?;
-        let shelf = index.as_ref().map(|_| Arc::<Shelf>::default());
+        let fresh_pages = index.as_ref().map(|_| Arc::<FreshPages>::default());
         let threads = options.parse_threads.max(1);
         let (parse, parse_queue) = ParseQueue::new(threads);
         let reader = ParseWorker {
@@ -118,14 +118,14 @@ impl Engine {
             parser: Arc::clone(&parser),
             commit: commit.clone(),
             events: events.clone(),
-            shelf: shelf.clone(),
+            fresh_pages: fresh_pages.clone(),
         };
         let parsers = parse_stage::start(threads, &parse_queue, &reader)?;
         let index = match index {
             Some(index) => {
                 let source = StoredSource::new(Arc::clone(&store))
                     .with_parser(Arc::clone(&parser))
-                    .with_shelf(shelf.unwrap_or_default());
+                    .with_fresh_pages(fresh_pages.unwrap_or_default());
                 let indexer = Indexer::from(Box::new(source), index);
                 Some(IndexStage::start(indexer, Arc::clone(&store), Arc::clone(&clock))?)
             }

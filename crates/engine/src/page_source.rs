@@ -12,9 +12,9 @@ use telusur_model::{
 use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
 use telusur_store::{Store, StoreError};
 
+use crate::fresh_pages::FreshPages;
 use crate::imports::imported_id;
 use crate::index_stage::IndexingError;
-use crate::shelf::Shelf;
 use crate::stored_page::{stored_answer, unreadable};
 
 /// Pages that are read together: a child is woken once for all of them.
@@ -61,7 +61,7 @@ pub(crate) struct StoredSource {
     store: Arc<dyn Store>,
     parser: Arc<dyn Parser>,
     /// Where a running crawl puts pages that it has read.
-    shelf: Arc<Shelf>,
+    fresh_pages: Arc<FreshPages>,
     /// The words about rights in robots.txt files that were read lately, by origin.
     rights: Mutex<HashMap<String, Vec<String>>>,
     /// What makes the keys of URLs, by crawl.
@@ -91,7 +91,7 @@ impl StoredSource {
         Self {
             store,
             parser: Arc::new(InProcess::default()),
-            shelf: Arc::default(),
+            fresh_pages: Arc::default(),
             rights: Mutex::default(),
             keyers: Mutex::default(),
         }
@@ -102,9 +102,9 @@ impl StoredSource {
         Self { parser, ..self }
     }
 
-    /// The same pages, beside a crawl that puts those that it has read on this shelf.
-    pub(crate) fn with_shelf(self, shelf: Arc<Shelf>) -> Self {
-        Self { shelf, ..self }
+    /// The same pages, beside a crawl that caches those that it has just parsed.
+    pub(crate) fn with_fresh_pages(self, fresh_pages: Arc<FreshPages>) -> Self {
+        Self { fresh_pages, ..self }
     }
 
     /// The next pages of all crawls, in the order in which they were stored.
@@ -179,7 +179,7 @@ impl StoredSource {
             return Ok(Kept::Nothing);
         }
         // Only what the store has as well: an index that is built anew shall hold the same.
-        if let Some(read) = page.body.and_then(|_| self.shelf.take(page)) {
+        if let Some(read) = page.body.and_then(|_| self.fresh_pages.take(page)) {
             return Ok(Kept::Read(read));
         }
         let store = self.store.as_ref();

@@ -23,8 +23,8 @@ use crate::context::CrawlContext;
 use crate::crawl_task::Event;
 use crate::error::EngineError;
 use crate::faults::Faults;
+use crate::fresh_pages::FreshPages;
 use crate::parse_queue::ParseQueue;
-use crate::shelf::Shelf;
 
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
@@ -62,7 +62,7 @@ pub(crate) struct ParseWorker {
     /// For the news that no page can be read any more.
     pub(crate) events: mpsc::Sender<Event>,
     /// Where pages wait for the index, if there is one.
-    pub(crate) shelf: Option<Arc<Shelf>>,
+    pub(crate) fresh_pages: Option<Arc<FreshPages>>,
     pub(crate) faults: Arc<Faults>,
 }
 
@@ -157,7 +157,7 @@ impl ParseWorker {
 
     /// Parses the pages that will be asked for, all at once: a child is woken once for many.
     fn parse_ahead(&self, taken: &[ParseWork]) -> Result<Vec<Option<Ahead>>, PoolError> {
-        let is_searched = |work: &ParseWork| self.shelf.is_some() && is_likely_searched(work);
+        let is_searched = |work: &ParseWork| self.fresh_pages.is_some() && is_likely_searched(work);
         let (mut searched, mut others) = (Vec::new(), Vec::new());
         for work in taken {
             if let Some(page) = page_to_parse(work) {

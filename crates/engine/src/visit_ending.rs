@@ -250,11 +250,11 @@ impl ParseWorker {
             found.other_schemes = parsed.links_other_scheme;
             found.links = discoveries(asked.context, record.directives.nofollow, &parsed);
         }
-        if let (Some(shelf), Some(findings)) = (&self.shelf, findings)
+        if let (Some(fresh_pages), Some(findings)) = (&self.fresh_pages, findings)
             && may_be_found(&record)
         {
             parsed.visible_text = String::new();
-            shelf.put(&record, SearchPage { parsed, findings });
+            fresh_pages.put(&record, SearchPage { parsed, findings });
         }
         PageToStore { record, packed }
     }

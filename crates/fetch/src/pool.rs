@@ -54,21 +54,23 @@ enum Kept {
 
 pub(crate) struct Pool {
     idle_time_max: Duration,
-    /// Guards the shelves for the length of a map operation; never held while waiting.
-    shelves: Mutex<Shelves<PoolKey, Kept>>,
+    /// Guards the idle connections for the length of a map operation; never held while waiting.
+    idle: Mutex<IdleConnections<PoolKey, Kept>>,
 }
 
 impl Pool {
     pub(crate) fn new(settings: &FetchSettings) -> Self {
-        let shelves =
-            Shelves::new(settings.idle_connections_max, settings.idle_connections_per_host_max);
-        Self { idle_time_max: settings.idle_connection_time_max, shelves: Mutex::new(shelves) }
+        let idle = IdleConnections::new(
+            settings.idle_connections_max,
+            settings.idle_connections_per_host_max,
+        );
+        Self { idle_time_max: settings.idle_connection_time_max, idle: Mutex::new(idle) }
     }
 
     /// A connection that is good for another request.
     pub(crate) fn take(&self, key: &PoolKey) -> Option<Connection> {
         loop {
-            match self.with_shelves(|shelves| shelves.take(key))? {
+            match self.with_idle(|idle| idle.take(key))? {
                 Kept::Http1(mut connection) => {
                     if connection.is_reusable() {
                         return Some(Connection::Http1(connection));
@@ -77,7 +79,7 @@ impl Pool {
                 Kept::Http2(shared) => {
                     if let Some(visit) = shared.visit() {
                         // It stays for others, and was of use just now.
-                        self.shelve(key.clone(), Kept::Http2(shared));
+                        self.keep(key.clone(), Kept::Http2(shared));
                         return Some(Connection::Http2(visit));
                     }
                 }
@@ -90,7 +92,7 @@ impl Pool {
         match connection {
             Connection::Http1(mut connection) => {
                 if connection.is_reusable() {
-                    self.shelve(key, Kept::Http1(connection));
+                    self.keep(key, Kept::Http1(connection));
                 }
             }
             Connection::Http2(visit) => self.share(key, &visit),
@@ -100,7 +102,7 @@ impl Pool {
     /// Lets other visits use a connection too. One is enough: an older one ends with its visits.
     pub(crate) fn share(&self, key: PoolKey, visit: &Http2Visit) {
         self.forget_shared(&key, |_| true);
-        self.shelve(key, Kept::Http2(Arc::clone(visit.shared())));
+        self.keep(key, Kept::Http2(Arc::clone(visit.shared())));
     }
 
     /// Takes a connection away from other visits, because it failed one.
@@ -109,8 +111,8 @@ impl Pool {
     }
 
     fn forget_shared(&self, key: &PoolKey, is_meant: impl Fn(&Arc<Http2>) -> bool) {
-        let forgotten = self.with_shelves(|shelves| {
-            shelves.take_first(key, |kept| matches!(kept, Kept::Http2(shared) if is_meant(shared)))
+        let forgotten = self.with_idle(|idle| {
+            idle.take_first(key, |kept| matches!(kept, Kept::Http2(shared) if is_meant(shared)))
         });
         drop(forgotten);
     }
@@ -118,33 +120,33 @@ impl Pool {
     /// Closes the connection that has been kept longest; `false` if none is. One that visits share is
     /// closed by the last of them.
     pub(crate) fn close_oldest(&self) -> bool {
-        let oldest = self.with_shelves(|shelves| shelves.take_oldest());
+        let oldest = self.with_idle(|idle| idle.take_oldest());
         oldest.is_some()
     }
 
-    fn shelve(&self, key: PoolKey, kept: Kept) {
-        let surplus = self.with_shelves(|shelves| shelves.put(key, kept, Instant::now()));
+    fn keep(&self, key: PoolKey, kept: Kept) {
+        let surplus = self.with_idle(|idle| idle.put(key, kept, Instant::now()));
         drop(surplus);
     }
 
     /// Closes the connections that nobody wanted for too long, and tells when to look again.
     pub(crate) fn sweep(&self) -> Instant {
         let now = Instant::now();
-        let expired = self.with_shelves(|shelves| shelves.take_older(now, self.idle_time_max));
+        let expired = self.with_idle(|idle| idle.take_older(now, self.idle_time_max));
         drop(expired);
-        let oldest_since = self.with_shelves(|shelves| shelves.oldest_since());
+        let oldest_since = self.with_idle(|idle| idle.oldest_since());
         oldest_since.unwrap_or(now) + self.idle_time_max
     }
 
-    /// What the work takes off the shelves is dropped by the caller, when the lock is gone: closing a
+    /// What the work takes out is dropped by the caller, when the lock is gone: closing a
     /// connection is a system call.
-    fn with_shelves<R>(&self, work: impl FnOnce(&mut Shelves<PoolKey, Kept>) -> R) -> R {
-        work(&mut self.shelves.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_idle<R>(&self, work: impl FnOnce(&mut IdleConnections<PoolKey, Kept>) -> R) -> R {
+        work(&mut self.idle.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 /// Things put away by key, and found again by key or by age.
-struct Shelves<K, T> {
+struct IdleConnections<K, T> {
     things_max: usize,
     per_key_max: usize,
     by_key: HashMap<K, Vec<(Ticket, T)>>,
@@ -155,7 +157,7 @@ struct Shelves<K, T> {
 /// Counts up with every thing put away, so that the smallest belongs to the oldest.
 type Ticket = u64;
 
-impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
+impl<K: Clone + Eq + std::hash::Hash, T> IdleConnections<K, T> {
     fn new(things_max: usize, per_key_max: usize) -> Self {
         let (by_key, by_age) = (HashMap::new(), BTreeMap::new());
         Self { things_max, per_key_max, by_key, by_age, next_ticket: 0 }
@@ -166,11 +168,11 @@ impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.by_age.insert(ticket, (key.clone(), now));
-        let shelf = self.by_key.entry(key).or_default();
-        shelf.push((ticket, thing));
+        let of_key = self.by_key.entry(key).or_default();
+        of_key.push((ticket, thing));
         let mut surplus = Vec::new();
-        if shelf.len() > self.per_key_max {
-            let oldest = shelf[0].0;
+        if of_key.len() > self.per_key_max {
+            let oldest = of_key[0].0;
             surplus.extend(self.take_ticket(oldest));
         }
         while self.by_age.len() > self.things_max {
@@ -188,8 +190,8 @@ impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
 
     /// The first thing under this key that is meant.
     fn take_first(&mut self, key: &K, is_meant: impl Fn(&T) -> bool) -> Option<T> {
-        let shelf = self.by_key.get(key)?;
-        let (ticket, _) = shelf.iter().find(|(_, thing)| is_meant(thing))?;
+        let of_key = self.by_key.get(key)?;
+        let (ticket, _) = of_key.iter().find(|(_, thing)| is_meant(thing))?;
         self.take_ticket(*ticket)
     }
 
@@ -214,10 +216,10 @@ impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
 
     fn take_ticket(&mut self, ticket: Ticket) -> Option<T> {
         let (key, _) = self.by_age.remove(&ticket)?;
-        let shelf = self.by_key.get_mut(&key)?;
-        let at = shelf.iter().position(|(kept, _)| *kept == ticket)?;
-        let (_, thing) = shelf.remove(at);
-        if shelf.is_empty() {
+        let of_key = self.by_key.get_mut(&key)?;
+        let at = of_key.iter().position(|(kept, _)| *kept == ticket)?;
+        let (_, thing) = of_key.remove(at);
+        if of_key.is_empty() {
             self.by_key.remove(&key);
         }
         Some(thing)
@@ -228,49 +230,49 @@ impl<K: Clone + Eq + std::hash::Hash, T> Shelves<K, T> {
 mod tests {
     use super::*;
 
-    fn shelves(things_max: usize, per_key_max: usize) -> Shelves<&'static str, u32> {
-        Shelves::new(things_max, per_key_max)
+    fn idle(things_max: usize, per_key_max: usize) -> IdleConnections<&'static str, u32> {
+        IdleConnections::new(things_max, per_key_max)
     }
 
     #[test]
     fn the_newest_is_taken_first() {
-        let mut shelves = shelves(9, 9);
+        let mut idle = idle(9, 9);
         for thing in 1..=3 {
-            assert!(shelves.put("a", thing, Instant::now()).is_empty());
+            assert!(idle.put("a", thing, Instant::now()).is_empty());
         }
-        assert_eq!(shelves.take(&"b"), None);
-        assert_eq!(shelves.take(&"a"), Some(3));
-        assert_eq!(shelves.take(&"a"), Some(2));
+        assert_eq!(idle.take(&"b"), None);
+        assert_eq!(idle.take(&"a"), Some(3));
+        assert_eq!(idle.take(&"a"), Some(2));
     }
 
     #[test]
-    fn one_key_does_not_fill_the_shelves() {
-        let mut shelves = shelves(9, 2);
-        shelves.put("a", 1, Instant::now());
-        shelves.put("a", 2, Instant::now());
-        assert_eq!(shelves.put("a", 3, Instant::now()), [1]);
+    fn one_key_does_not_fill_the_pool() {
+        let mut idle = idle(9, 2);
+        idle.put("a", 1, Instant::now());
+        idle.put("a", 2, Instant::now());
+        assert_eq!(idle.put("a", 3, Instant::now()), [1]);
     }
 
     #[test]
     fn the_oldest_of_all_goes_first() {
-        let mut shelves = shelves(2, 9);
-        shelves.put("a", 1, Instant::now());
-        shelves.put("b", 2, Instant::now());
-        assert_eq!(shelves.put("c", 3, Instant::now()), [1]);
-        assert_eq!(shelves.take(&"a"), None);
-        assert!(!shelves.by_key.contains_key("a"), "an empty shelf is taken down");
+        let mut idle = idle(2, 9);
+        idle.put("a", 1, Instant::now());
+        idle.put("b", 2, Instant::now());
+        assert_eq!(idle.put("c", 3, Instant::now()), [1]);
+        assert_eq!(idle.take(&"a"), None);
+        assert!(!idle.by_key.contains_key("a"), "a key without connections is forgotten");
     }
 
     #[test]
     fn old_things_are_thrown_out() {
-        let mut shelves = shelves(9, 9);
+        let mut idle = idle(9, 9);
         let start = Instant::now();
         let second = Duration::from_secs(1);
-        shelves.put("a", 1, start);
-        shelves.put("a", 2, start + second);
-        assert_eq!(shelves.take_older(start + 3 * second, 3 * second), [1]);
-        assert_eq!(shelves.oldest_since(), Some(start + second));
-        assert_eq!(shelves.take(&"a"), Some(2));
-        assert_eq!(shelves.oldest_since(), None);
+        idle.put("a", 1, start);
+        idle.put("a", 2, start + second);
+        assert_eq!(idle.take_older(start + 3 * second, 3 * second), [1]);
+        assert_eq!(idle.oldest_since(), Some(start + second));
+        assert_eq!(idle.take(&"a"), Some(2));
+        assert_eq!(idle.oldest_since(), None);
     }
 }

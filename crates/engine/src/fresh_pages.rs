@@ -1,4 +1,4 @@
-//! [`Shelf`]: pages that a crawl has just read, at hand for the index.
+//! [`FreshPages`]: pages that a crawl has just read, at hand for the index.
 //!
 //! The parse stage puts a page here before it is stored, and the index stage takes it when it comes
 //! to it, so that a page is read once. Nothing depends on it: what is not here is read out of the
@@ -9,15 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use telusur_model::{CrawlNo, Digest, PageRecord, SearchPage, Timestamp, UrlKey};
 
-/// Bytes of pages on the shelf: what the index may be behind, if pages are of common size.
-const SHELF_BYTES_MAX: usize = 48 << 20;
+/// Bytes of cached pages: what the index may be behind, if pages are of common size.
+const FRESH_BYTES_MAX: usize = 48 << 20;
 /// Pages that come after one that still waits. There are never so many between parsing and indexing:
 /// whoever waits longer was not stored, and is not coming to be taken.
 const PAGES_BEHIND_MAX: u64 = 8192;
 
 /// Pages that wait to be indexed.
 #[derive(Default)]
-pub(crate) struct Shelf(Mutex<Pages>);
+pub(crate) struct FreshPages(Mutex<Pages>);
 
 /// Guarded by a lock that is held for looking up one page.
 #[derive(Default)]
@@ -50,14 +50,14 @@ impl PlaceKey {
     }
 }
 
-impl Shelf {
+impl FreshPages {
     /// Puts a page here, if there is room.
     pub(crate) fn put(&self, record: &PageRecord, page: SearchPage) {
         let bytes = bytes_of(&page);
         let mut pages = self.pages();
         pages.came += 1;
         pages.forget_lost();
-        if pages.bytes + bytes > SHELF_BYTES_MAX {
+        if pages.bytes + bytes > FRESH_BYTES_MAX {
             return;
         }
         let (came, place) = (pages.came, PlaceKey::of(record));
@@ -134,50 +134,50 @@ mod tests {
 
     #[test]
     fn a_page_is_taken_once() {
-        let shelf = Shelf::default();
-        shelf.put(&record(1), page("one"));
-        shelf.put(&record(2), page("two"));
-        assert_eq!(text(shelf.take(&record(2))).as_deref(), Some("two"));
-        assert_eq!(text(shelf.take(&record(2))), None);
-        assert_eq!(text(shelf.take(&record(1))).as_deref(), Some("one"));
+        let fresh_pages = FreshPages::default();
+        fresh_pages.put(&record(1), page("one"));
+        fresh_pages.put(&record(2), page("two"));
+        assert_eq!(text(fresh_pages.take(&record(2))).as_deref(), Some("two"));
+        assert_eq!(text(fresh_pages.take(&record(2))), None);
+        assert_eq!(text(fresh_pages.take(&record(1))).as_deref(), Some("one"));
     }
 
     #[test]
     fn another_answer_is_another_page() {
-        let shelf = Shelf::default();
-        shelf.put(&record(1), page("one"));
+        let fresh_pages = FreshPages::default();
+        fresh_pages.put(&record(1), page("one"));
         let later = PageRecord { fetched_at: Timestamp(u64::MAX), ..record(1) };
-        assert_eq!(text(shelf.take(&later)), None);
+        assert_eq!(text(fresh_pages.take(&later)), None);
         let other = PageRecord { digest: Digest([9; 32]), ..record(1) };
-        assert_eq!(text(shelf.take(&other)), None);
+        assert_eq!(text(fresh_pages.take(&other)), None);
     }
 
     #[test]
     fn there_is_room_for_so_much_and_no_more() {
-        let shelf = Shelf::default();
-        let large = "x".repeat(SHELF_BYTES_MAX / 3);
+        let fresh_pages = FreshPages::default();
+        let large = "x".repeat(FRESH_BYTES_MAX / 3);
         for number in 0..4 {
-            shelf.put(&record(number), page(&large));
+            fresh_pages.put(&record(number), page(&large));
         }
-        let taken = (0..4).map(|number| shelf.take(&record(number)).is_some());
+        let taken = (0..4).map(|number| fresh_pages.take(&record(number)).is_some());
         assert_eq!(taken.collect::<Vec<_>>(), [true, true, false, false]);
-        assert_eq!(shelf.pages().bytes, 0);
+        assert_eq!(fresh_pages.pages().bytes, 0);
     }
 
     #[test]
     fn pages_that_nobody_comes_for_make_room() {
-        let shelf = Shelf::default();
-        let half = "x".repeat(SHELF_BYTES_MAX / 2 - bytes_of(&SearchPage::default()));
-        shelf.put(&record(0), page(&half));
-        shelf.put(&record(1), page(&half));
+        let fresh_pages = FreshPages::default();
+        let half = "x".repeat(FRESH_BYTES_MAX / 2 - bytes_of(&SearchPage::default()));
+        fresh_pages.put(&record(0), page(&half));
+        fresh_pages.put(&record(1), page(&half));
         for number in 2..PAGES_BEHIND_MAX {
-            shelf.put(&record(number), page("no room"));
-            assert!(shelf.take(&record(number)).is_none());
+            fresh_pages.put(&record(number), page("no room"));
+            assert!(fresh_pages.take(&record(number)).is_none());
         }
         let last = PAGES_BEHIND_MAX;
-        shelf.put(&record(last), page("room"));
-        assert_eq!(text(shelf.take(&record(last))).as_deref(), Some("room"));
-        assert!(shelf.take(&record(0)).is_none());
-        assert!(shelf.take(&record(1)).is_some());
+        fresh_pages.put(&record(last), page("room"));
+        assert_eq!(text(fresh_pages.take(&record(last))).as_deref(), Some("room"));
+        assert!(fresh_pages.take(&record(0)).is_none());
+        assert!(fresh_pages.take(&record(1)).is_some());
     }
 }
