@@ -20,10 +20,10 @@ use telusur_store::{
 use tokio::sync::mpsc;
 
 use crate::crawl_task::Event;
-use crate::errands::{StoredRobots, is_fresh};
 use crate::faults::Faults;
 use crate::pipeline::Load;
-use crate::robots_reading::{ErrandEnd, RobotsEnd};
+use crate::prerequisites::{StoredRobots, is_fresh};
+use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
 
 /// Visits in one group: more would only make the others wait longer.
 const GROUP_VISITS_MAX: usize = 256;
@@ -40,12 +40,12 @@ const SPACE_MARGIN: u64 = 10;
 pub(crate) enum CommitWork {
     /// A visit ended; its body was so large.
     Ending { ending: Box<Ending>, body_bytes: u64 },
-    /// An errand ended.
-    Errand {
+    /// A prerequisite ended.
+    Prerequisite {
         visit: Box<Visit>,
         requested_at: Option<Timestamp>,
         body_bytes: u64,
-        end: Box<ErrandEnd>,
+        end: Box<PrerequisiteEnd>,
     },
     /// The rules of a URL's origin are wanted, for the crawler with this name.
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
@@ -76,7 +76,7 @@ impl CommitWork {
     fn crawl(&self) -> Option<CrawlNo> {
         match self {
             Self::Ending { ending, .. } => Some(ending.visit.crawl),
-            Self::Errand { visit, .. } => Some(visit.crawl),
+            Self::Prerequisite { visit, .. } => Some(visit.crawl),
             Self::Found(found) => Some(found.crawl),
             Self::Again(visits) => visits.first().map(|visit| visit.crawl),
             Self::GiveUp(give_up) => Some(give_up.crawl),
@@ -99,8 +99,8 @@ pub(crate) enum Written {
         committed: Committed,
         /// What it took off the pipeline.
         load: Load,
-        /// Errands that ended with it.
-        errands: Vec<(Visit, ErrandEnd)>,
+        /// Prerequisites that ended with it.
+        prerequisites: Vec<(Visit, PrerequisiteEnd)>,
     },
     /// Links that were left out are queued, as far as there is room.
     LetIn {
@@ -137,16 +137,16 @@ pub(crate) enum Written {
 struct Group {
     step: Step,
     load: Load,
-    errands: Vec<(Visit, ErrandEnd)>,
+    prerequisites: Vec<(Visit, PrerequisiteEnd)>,
 }
 
 impl Group {
     fn is_empty(&self) -> bool {
-        self.step.is_empty() && self.errands.is_empty()
+        self.step.is_empty() && self.prerequisites.is_empty()
     }
 
     fn visits(&self) -> usize {
-        self.step.endings.len() + self.errands.len()
+        self.step.endings.len() + self.prerequisites.len()
     }
 }
 
@@ -229,14 +229,14 @@ impl Writer {
                 group.step.endings.push(*ending);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
             }
-            CommitWork::Errand { visit, requested_at, body_bytes, end } => {
+            CommitWork::Prerequisite { visit, requested_at, body_bytes, end } => {
                 group.load.add(&visit, body_bytes);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
                 if let Some(at) = requested_at {
-                    group.step.errand_requests.push((visit.crawl, visit.url.host(), at));
+                    group.step.prerequisite_requests.push((visit.crawl, visit.url.host(), at));
                 }
                 group.step.origins.extend(self.learned(&visit, &end)?);
-                group.errands.push((*visit, *end));
+                group.prerequisites.push((*visit, *end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
                 let row = self.faults.watch_read(crawl, || self.store.origin(&url.origin()))?;
@@ -292,27 +292,31 @@ impl Writer {
         Ok(())
     }
 
-    /// What an errand taught about its origin, together with what was known before.
-    fn learned(&self, visit: &Visit, end: &ErrandEnd) -> Result<Option<OriginRow>, StoreError> {
+    /// What a prerequisite taught about its origin, together with what was known before.
+    fn learned(
+        &self,
+        visit: &Visit,
+        end: &PrerequisiteEnd,
+    ) -> Result<Option<OriginRow>, StoreError> {
         let origin = visit.first_url().origin();
         let before = self.faults.watch_read(visit.crawl, || self.store.origin(&origin))?;
         Ok(match end {
             // Rules that still hold are not forgotten because their origin is down.
-            ErrandEnd::Robots(RobotsEnd::Unreachable { .. })
+            PrerequisiteEnd::Robots(RobotsEnd::Unreachable { .. })
                 if before.as_ref().is_some_and(|row| self.is_relied_on(row)) =>
             {
                 None
             }
-            ErrandEnd::Robots(
+            PrerequisiteEnd::Robots(
                 RobotsEnd::Known { row, .. } | RobotsEnd::Unreachable { row, .. },
             ) => {
                 let not_found = before.and_then(|before| before.not_found);
                 Some(OriginRow { not_found, ..row.clone() })
             }
-            ErrandEnd::Probe(Some(look)) => {
+            PrerequisiteEnd::Probe(Some(look)) => {
                 before.map(|before| OriginRow { not_found: Some(*look), ..before })
             }
-            ErrandEnd::Robots(_) | ErrandEnd::Probe(None) => None,
+            PrerequisiteEnd::Robots(_) | PrerequisiteEnd::Probe(None) => None,
         })
     }
 
@@ -328,10 +332,10 @@ impl Writer {
         if group.is_empty() {
             return Ok(());
         }
-        let Group { step, load, errands } = std::mem::take(group);
+        let Group { step, load, prerequisites } = std::mem::take(group);
         let crawls = load.crawls();
         let committed = self.faults.watch_store(&crawls, || self.store.commit(step))?;
-        self.report(Written::Step { committed, load, errands });
+        self.report(Written::Step { committed, load, prerequisites });
         Ok(())
     }
 

@@ -26,7 +26,6 @@ use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Written};
 use crate::context::CrawlContext;
-use crate::errands::Errands;
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
@@ -38,6 +37,7 @@ use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
 use crate::patience::Patience;
 use crate::pipeline::{Block, Load, Pipeline};
+use crate::prerequisites::Prerequisites;
 use crate::progress::{RateMeter, WalksShown, picture};
 
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
@@ -184,7 +184,7 @@ pub(crate) struct CrawlTask {
     pub(crate) crawls: BTreeMap<CrawlNo, Running>,
     /// Work for the writer that found its channel full.
     pub(crate) backlog: VecDeque<CommitWork>,
-    pub(crate) errands: Errands,
+    pub(crate) prerequisites: Prerequisites,
     pub(crate) index: Option<IndexStage>,
     pub(crate) pipeline: Pipeline,
     pub(crate) is_shutting_down: bool,
@@ -319,11 +319,11 @@ impl CrawlTask {
         self.pipeline.enter(&visit);
         self.under_way.fetch_add(1, Ordering::AcqRel);
         running.context.identify(&mut visit, self.clock.wall());
-        let refusal = refusal(&visit, &running.context, &mut self.errands)
+        let refusal = refusal(&visit, &running.context, &mut self.prerequisites)
             .or_else(|| unparsable(&visit, &self.frontier));
         if let Some(how) = refusal {
-            if visit.purpose.is_errand() {
-                return self.errand_refused(visit);
+            if visit.purpose.is_prerequisite() {
+                return self.prerequisite_refused(visit);
             }
             running.ids_refused += u32::from(visit.place.id().is_some());
             let is_in_vain = running.ids_refused >= IDS_REFUSED_MAX;
@@ -419,10 +419,10 @@ impl CrawlTask {
 
     fn written(&mut self, written: Written) -> Result<(), EngineError> {
         match written {
-            Written::Step { committed, load, errands } => {
+            Written::Step { committed, load, prerequisites } => {
                 self.step_written(committed, &load);
-                for (visit, end) in errands {
-                    self.errand_ended(visit, end)?;
+                for (visit, end) in prerequisites {
+                    self.prerequisite_ended(visit, end)?;
                 }
             }
             Written::LetIn { crawl, committed } => self.let_in(crawl, committed)?,
@@ -604,7 +604,11 @@ impl CrawlTask {
 }
 
 /// Why a visit that was handed out is not carried out after all.
-fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Option<How> {
+fn refusal(
+    visit: &Visit,
+    context: &CrawlContext,
+    prerequisites: &mut Prerequisites,
+) -> Option<How> {
     // The exclusion may be younger than the link. Exclusions are for pages: robots.txt, probes and
     // sitemaps are asked for whatever the user excludes.
     if visit.purpose == Purpose::Page
@@ -622,5 +626,5 @@ fn refusal(visit: &Visit, context: &CrawlContext, errands: &mut Errands) -> Opti
         return Some(How::Skipped { reason, rule });
     }
     let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
-    if obeys && visit.purpose != Purpose::Robots { errands.judge(visit) } else { None }
+    if obeys && visit.purpose != Purpose::Robots { prerequisites.judge(visit) } else { None }
 }

@@ -153,7 +153,7 @@ impl Engine {
             under_way,
             crawls: BTreeMap::new(),
             backlog: VecDeque::new(),
-            errands: Default::default(),
+            prerequisites: Default::default(),
             pipeline: Pipeline::default(),
             is_shutting_down: false,
             waits: Waits::default(),

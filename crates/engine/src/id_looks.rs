@@ -240,7 +240,7 @@ impl CrawlContext {
 }
 
 impl CrawlTask {
-    /// Asks a template for an id that cannot exist. An errand: it teaches, and nothing else.
+    /// Asks a template for an id that cannot exist. A prerequisite: it teaches, and nothing else.
     pub(crate) fn probe_walk(&mut self, crawl: CrawlNo, walk: usize) {
         let Some(running) = self.crawls.get(&crawl) else { return };
         let context = &running.context;
@@ -248,10 +248,10 @@ impl CrawlTask {
         let Some(url) = impossible_page(&probed.walk, context.keyer.seed) else {
             return probed.looks.not_probed();
         };
-        let mut visit = self.errands.probe(crawl, url, self.clock.wall());
+        let mut visit = self.prerequisites.probe(crawl, url, self.clock.wall());
         visit.via = Via::Linear;
         visit.place.order = walk as u64;
-        self.frontier.errand(visit, None);
+        self.frontier.prerequisite(visit, None);
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
-//! `index_stage` makes it searchable, or leases the index to a process of its own (`index_lease`); `progress` counts. `errands` sees to it that
+//! `index_stage` makes it searchable, or leases the index to a process of its own (`index_lease`); `progress` counts. `prerequisites` sees to it that
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
@@ -14,7 +14,6 @@ mod commit_stage;
 mod context;
 pub mod control;
 mod crawl_task;
-mod errands;
 mod error;
 mod faults;
 mod fetch_stage;
@@ -36,6 +35,7 @@ mod parse_queue;
 mod parse_stage;
 mod patience;
 mod pipeline;
+mod prerequisites;
 mod progress;
 mod robots_reading;
 mod single_fetch;

@@ -71,8 +71,8 @@ impl CrawlTask {
         }
         let wait_s = wait.until.ms_since(now).div_ceil(1000);
         for host in wait.hosts {
-            self.frontier.drop_errands(crawl, &host);
-            self.errands.dropped(crawl, &host);
+            self.frontier.drop_prerequisites(crawl, &host);
+            self.prerequisites.dropped(crawl, &host);
             let detail =
                 format!("the host asks us to wait, at least {wait_s} s more (Retry-After)");
             let at = self.clock.wall();

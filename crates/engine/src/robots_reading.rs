@@ -11,8 +11,8 @@ use telusur_model::{
 /// Redirects that are followed from robots.txt (RFC 9309, 2.3.1.2).
 const REDIRECTS_MAX: usize = 5;
 
-/// What came of an errand.
-pub(crate) enum ErrandEnd {
+/// What came of a prerequisite.
+pub(crate) enum PrerequisiteEnd {
     Robots(RobotsEnd),
     /// How the origin answers for a page that does not exist; `None`: nobody knows.
     Probe(Option<NotFoundLook>),
@@ -30,7 +30,7 @@ pub(crate) enum RobotsEnd {
     Unreachable { row: OriginRow, why: Reason, detail: String },
 }
 
-/// What the end of an errand for robots.txt means.
+/// What the end of a prerequisite for robots.txt means.
 pub(crate) fn robots_end(
     visit: &Visit,
     fetched: Fetched,
@@ -69,7 +69,7 @@ pub(crate) fn robots_end(
     }
 }
 
-/// The origin that an errand is about.
+/// The origin that a prerequisite is about.
 struct Origin<'a> {
     visit: &'a Visit,
     at: Timestamp,

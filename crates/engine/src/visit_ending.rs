@@ -22,7 +22,7 @@ use crate::id_looks::text_of;
 use crate::id_visits::{WalkContext, is_of_walk};
 use crate::page_source::may_be_found;
 use crate::parse_stage::{PageRead, ParseWork, ParseWorker};
-use crate::robots_reading::{ErrandEnd, robots_end};
+use crate::robots_reading::{PrerequisiteEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::{earlier_page, stored_answer};
@@ -43,22 +43,22 @@ impl ParseWorker {
         let at = self.clock.wall();
         let requested_at =
             fetched.requested_at.map(|moment| Timestamp(at.0.saturating_sub(now.ms_since(moment))));
-        if visit.purpose.is_errand() {
+        if visit.purpose.is_prerequisite() {
             let end = if visit.purpose == Purpose::Probe && visit.via == Via::Linear {
                 let parsed = match &ahead {
                     Some(Reading::Read(read)) => Some(&read.parsed),
                     Some(Reading::Failed { .. }) | None => None,
                 };
                 context.walk_probed(visit.place.order, &fetched, parsed);
-                ErrandEnd::Probe(None)
+                PrerequisiteEnd::Probe(None)
             } else if visit.purpose == Purpose::Probe {
-                ErrandEnd::Probe(self.not_found_look(&fetched, ahead, cpu)?)
+                PrerequisiteEnd::Probe(self.not_found_look(&fetched, ahead, cpu)?)
             } else {
                 let token = &context.product_token;
-                ErrandEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
+                PrerequisiteEnd::Robots(robots_end(&visit, fetched, disposition, token, at))
             };
             let (visit, end) = (Box::new(visit), Box::new(end));
-            return Ok(CommitWork::Errand { visit, requested_at, body_bytes, end });
+            return Ok(CommitWork::Prerequisite { visit, requested_at, body_bytes, end });
         }
         if visit.place.id().is_some() {
             let asked = Asked::new(&visit, &context, at, requested_at, cpu);

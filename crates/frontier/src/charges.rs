@@ -26,7 +26,7 @@ impl Charges {
 
     /// A failed visit is asked again, and that is to count as an attempt. Says whether it does.
     pub(crate) fn count(&mut self, visit: &Visit) -> bool {
-        if visit.purpose.is_errand() {
+        if visit.purpose.is_prerequisite() {
             return true;
         }
         let key = key(visit);

@@ -124,11 +124,11 @@ impl FirstInLine<'_> {
         }
     }
 
-    /// Whether it is an errand, or the next hop of an id that was redirected: in no queue of the
+    /// Whether it is a prerequisite, or the next hop of an id that was redirected: in no queue of the
     /// store, and owed no turn.
     pub(crate) fn is_unqueued(&self) -> bool {
         matches!(self, Self::Visit(visit)
-            if matches!(visit.place.lane, Lane::Errand | Lane::Linear))
+            if matches!(visit.place.lane, Lane::Prerequisite | Lane::Linear))
     }
 }
 
@@ -147,8 +147,8 @@ pub(crate) struct HostQueue {
     pub(crate) site: SiteId,
     pub(crate) fresh: Head,
     pub(crate) later: Head,
-    /// Errands of the engine: they go first.
-    errands: Vec<Waiting>,
+    /// Prerequisites of the engine: they go first.
+    prerequisites: Vec<Waiting>,
     /// Which of the host's origins have been read the rules of.
     pub(crate) robots: RobotsWatch,
     /// Handed out and not committed; `true` while in flight.
@@ -171,30 +171,34 @@ impl HostQueue {
     pub(crate) fn first(&self, now: Moment) -> Option<&Waiting> {
         let is_due = |waiting: &&Waiting| waiting.due.is_none_or(|due| due <= now);
         let is_probe = |waiting: &&Waiting| waiting.visit.purpose == Purpose::Probe;
-        let mut due = self.errands.iter().filter(is_due);
-        let errand = due.clone().find(|waiting| !is_probe(waiting));
-        let first = errand.or_else(|| self.later.first().filter(is_due));
+        let mut due = self.prerequisites.iter().filter(is_due);
+        let prerequisite = due.clone().find(|waiting| !is_probe(waiting));
+        let first = prerequisite.or_else(|| self.later.first().filter(is_due));
         first.or_else(|| due.find(is_probe)).or_else(|| self.fresh.first())
     }
 
     /// When time alone brings a visit.
     pub(crate) fn next_due(&self) -> Option<Moment> {
-        let errands = self.errands.iter().filter_map(|errand| errand.due);
-        errands.chain(self.later.first().and_then(|first| first.due)).min()
+        let prerequisites = self.prerequisites.iter().filter_map(|prerequisite| prerequisite.due);
+        prerequisites.chain(self.later.first().and_then(|first| first.due)).min()
     }
 
-    pub(crate) fn add_errand(&mut self, errand: Waiting) {
-        self.errands.push(errand);
+    pub(crate) fn add_prerequisite(&mut self, prerequisite: Waiting) {
+        self.prerequisites.push(prerequisite);
     }
 
-    pub(crate) fn drop_errands(&mut self) {
-        self.errands.clear();
+    pub(crate) fn drop_prerequisites(&mut self) {
+        self.prerequisites.clear();
     }
 
     pub(crate) fn hand_out(&mut self, now: Moment) -> Option<Visit> {
         let place = self.first(now)?.visit.place;
-        let visit = match self.errands.iter().position(|errand| errand.visit.place == place) {
-            Some(index) => self.errands.remove(index).visit,
+        let visit = match self
+            .prerequisites
+            .iter()
+            .position(|prerequisite| prerequisite.visit.place == place)
+        {
+            Some(index) => self.prerequisites.remove(index).visit,
             None => self.head(Region::of(place.lane)).take_first()?,
         };
         self.begin_flight(visit.place, now);
@@ -212,9 +216,9 @@ impl HostQueue {
         outstanding.is_some_and(|(_, in_flight)| std::mem::replace(in_flight, false))
     }
 
-    /// The store has removed the row, or an errand is done. Says whether the visit was outstanding.
+    /// The store has removed the row, or a prerequisite is done. Says whether the visit was outstanding.
     pub(crate) fn commit(&mut self, place: QueuePlace) -> bool {
-        if !matches!(place.lane, Lane::Errand | Lane::Linear) {
+        if !matches!(place.lane, Lane::Prerequisite | Lane::Linear) {
             self.head(Region::of(place.lane)).committed(place);
         }
         let Some((handed_at, _)) = self.outstanding.remove(&place) else { return false };
@@ -229,7 +233,7 @@ impl HostQueue {
         // If it had a due time, that has passed.
         let waiting = Waiting { visit, due: None };
         match place.lane {
-            Lane::Errand | Lane::Linear => self.errands.push(waiting),
+            Lane::Prerequisite | Lane::Linear => self.prerequisites.push(waiting),
             Lane::Hot | Lane::Plain | Lane::Later => {
                 self.head(Region::of(place.lane)).discovered(waiting, max);
             }
@@ -265,7 +269,7 @@ impl HostQueue {
     }
 
     pub(crate) fn is_busy(&self) -> bool {
-        !self.fresh.is_drained() || !self.later.is_drained() || !self.errands.is_empty()
+        !self.fresh.is_drained() || !self.later.is_drained() || !self.prerequisites.is_empty()
     }
 }
 
@@ -321,7 +325,7 @@ impl CrawlState {
         self.queues.get_mut(&host).expect("asked only for hosts of this crawl")
     }
 
-    /// What a host would be asked for first: errands, then queued visits and ids in turn.
+    /// What a host would be asked for first: prerequisites, then queued visits and ids in turn.
     pub(crate) fn first(&self, host: HostId, now: Moment) -> Option<FirstInLine<'_>> {
         let queue = self.queue(host);
         let queued = queue.first(now).map(|waiting| FirstInLine::Visit(&waiting.visit));
@@ -353,7 +357,7 @@ impl CrawlState {
             site,
             fresh: Head::new(more),
             later: Head::new(more),
-            errands: Vec::new(),
+            prerequisites: Vec::new(),
             robots: RobotsWatch::default(),
             outstanding: BTreeMap::new(),
             outstanding_by_age: BTreeSet::new(),

@@ -73,7 +73,7 @@ impl Region {
         match lane {
             Lane::Hot | Lane::Plain => Self::Fresh,
             Lane::Later => Self::Later,
-            Lane::Errand | Lane::Linear => unreachable!("these are in no queue of the store"),
+            Lane::Prerequisite | Lane::Linear => unreachable!("these are in no queue of the store"),
         }
     }
 }

@@ -303,12 +303,12 @@ impl Frontier {
     /// that sent it there.
     pub fn redirected_id(&mut self, from: &Host, visit: Visit) {
         self.committed(visit.crawl, from, visit.place, false);
-        self.errand(visit, None);
+        self.prerequisite(visit, None);
     }
 
-    /// An errand is to be run, not before `due`. It is in nobody's queue but this one, goes before
+    /// A prerequisite is to be run, not before `due`. It is in nobody's queue but this one, goes before
     /// everything else of its host, and is over when it is [`committed`](Self::committed).
-    pub fn errand(&mut self, visit: Visit, due: Option<Moment>) {
+    pub fn prerequisite(&mut self, visit: Visit, due: Option<Moment>) {
         let no = visit.crawl;
         if !self.crawls.contains_key(&no) {
             return;
@@ -316,7 +316,7 @@ impl Frontier {
         let host = self.open_queue(no, &visit.url.host(), false);
         if let Some(crawl) = self.crawls.get_mut(&no) {
             crawl.told = false;
-            crawl.queue_mut(host).add_errand(Waiting { visit, due });
+            crawl.queue_mut(host).add_prerequisite(Waiting { visit, due });
         }
         self.refresh(no, host);
     }

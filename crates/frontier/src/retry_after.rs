@@ -40,12 +40,12 @@ impl Frontier {
         self.refresh_host(id);
     }
 
-    /// Forgets the errands of a host: its URLs are given up, so nothing needs to be known any more.
-    pub fn drop_errands(&mut self, crawl: CrawlNo, host: &Host) {
+    /// Forgets the prerequisites of a host: its URLs are given up, so nothing needs to be known any more.
+    pub fn drop_prerequisites(&mut self, crawl: CrawlNo, host: &Host) {
         let Some(id) = self.hosts.id(host) else { return };
         let Some(state) = self.crawls.get_mut(&crawl) else { return };
         let Some(queue) = state.queues.get_mut(&id) else { return };
-        queue.drop_errands();
+        queue.drop_prerequisites();
         self.refresh(crawl, id);
     }
 }

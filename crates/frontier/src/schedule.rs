@@ -128,18 +128,18 @@ impl Frontier {
         is_ruled && address.is_none_or(|address| self.address_opening(address).is_open(self.now))
     }
 
-    /// While we suspect ourselves: an errand to a host that answered lately goes before everything.
+    /// While we suspect ourselves: a prerequisite to a host that answered lately goes before everything.
     fn witness_ready(&self) -> Option<(CrawlNo, HostId)> {
         if !self.suspicion.may_call_witness(self.now) {
             return None;
         }
-        let is_errand = |visit: &Visit| visit.purpose == Purpose::Robots;
+        let is_prerequisite = |visit: &Visit| visit.purpose == Purpose::Robots;
         self.suspicion.witnesses().find_map(|host| {
             let crawl = self.crawls.values().find(|crawl| {
                 !crawl.paused
                     && crawl.queues.get(&host).is_some_and(|queue| {
                         matches!(queue.standing.spot, Spot::Ready { is_id: false, .. })
-                            && queue.first(self.now).is_some_and(|it| is_errand(&it.visit))
+                            && queue.first(self.now).is_some_and(|it| is_prerequisite(&it.visit))
                     })
             })?;
             Some((crawl.no, host))
@@ -150,7 +150,7 @@ impl Frontier {
         let crawl = self.crawls.get_mut(&no)?;
         let visit = crawl.queue_mut(host).hand_out(self.now)?;
         if let Some(ids) = &mut crawl.ids
-            && !matches!(visit.place.lane, Lane::Errand | Lane::Linear)
+            && !matches!(visit.place.lane, Lane::Prerequisite | Lane::Linear)
         {
             ids.link_had_turn();
         }

@@ -132,7 +132,7 @@ impl Frontier {
             Opening::At(moment) if has_visit && moment > now => Some(moment),
             _ => None,
         };
-        // An errand that comes due may be what the first visit waits for.
+        // A prerequisite that comes due may be what the first visit waits for.
         let due_at = crawl.next_due(host_id).filter(|&due| due > now);
         let releases_at = waits_since
             .filter(|_| holds && crawl.politeness.fairness == Fairness::Equal)

@@ -62,9 +62,9 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Whether the visit is an errand of the engine: made when it is needed, never queued in the
+    /// Whether the visit is a prerequisite of the engine: made when it is needed, never queued in the
     /// store, and no URL of the crawl.
-    pub fn is_errand(self) -> bool {
+    pub fn is_prerequisite(self) -> bool {
         matches!(self, Self::Robots | Self::Probe)
     }
 }
@@ -84,8 +84,8 @@ pub struct QueuePlace {
 /// The lanes of a host's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Lane {
-    /// An errand, ahead of everything. Never in the store.
-    Errand,
+    /// A prerequisite, ahead of everything. Never in the store.
+    Prerequisite,
     /// Matches the crawl's topic: goes first.
     Hot,
     /// Everything else, breadth first.

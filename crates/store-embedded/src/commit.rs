@@ -105,7 +105,7 @@ impl<'a> StepWriter<'a> {
         for (crawl, walk, run) in step.runs {
             self.lay_run(crawl, walk, run);
         }
-        for (crawl, host, at) in step.errand_requests {
+        for (crawl, host, at) in step.prerequisite_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));
         }
         for (crawl, host, at) in step.last_requests {

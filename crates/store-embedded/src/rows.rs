@@ -71,7 +71,7 @@ pub(crate) fn lane_byte(lane: Lane) -> u8 {
         Lane::Plain => 1,
         Lane::Later => 2,
         // In no queue of the store: a key with one of these finds nothing.
-        Lane::Errand => 3,
+        Lane::Prerequisite => 3,
         Lane::Linear => 4,
     }
 }

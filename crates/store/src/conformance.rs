@@ -206,7 +206,7 @@ fn drops_what_is_in_no_queue(bench: &dyn Bench) {
     let record = create(&*store, &["http://a.test/", "http://a.test/b"]);
     let visits = queued(&*store, &record, "a.test");
     let mut both = step(&*store, &record, visits[1].clone(), 200, &[]);
-    for lane in [Lane::Errand, Lane::Linear] {
+    for lane in [Lane::Prerequisite, Lane::Linear] {
         let mut unqueued = step(&*store, &record, visits[0].clone(), 200, &[]);
         unqueued.endings[0].visit.place.lane = lane;
         let rule = "exclude x".to_owned();

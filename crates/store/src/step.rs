@@ -28,7 +28,7 @@ pub struct Step {
     /// place in the order of pages. Their bodies stay where they are.
     pub reread: Vec<PageRecord>,
     /// Requests that belong to no URL of a crawl: those for robots.txt.
-    pub errand_requests: Vec<(CrawlNo, Host, Timestamp)>,
+    pub prerequisite_requests: Vec<(CrawlNo, Host, Timestamp)>,
     /// When hosts were last asked by visits that leave nothing else behind: they are still under way, or
     /// are given back to the queue.
     pub last_requests: Vec<(CrawlNo, Host, Timestamp)>,
@@ -82,7 +82,7 @@ impl Step {
             && self.origins.is_empty()
             && self.imports.is_empty()
             && self.reread.is_empty()
-            && self.errand_requests.is_empty()
+            && self.prerequisite_requests.is_empty()
             && self.last_requests.is_empty()
             && self.runs.is_empty()
             && self.again.is_empty()

@@ -351,7 +351,7 @@ impl CrawlTask {
             self.drop_all_parse_work(crawl);
             self.crawls.remove(&crawl);
             self.frontier.remove(crawl);
-            self.errands.forget(crawl);
+            self.prerequisites.forget(crawl);
         }
     }
 }

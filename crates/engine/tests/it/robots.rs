@@ -297,7 +297,7 @@ async fn robots_txt_and_sitemaps_are_asked_for_whatever_is_excluded() {
 async fn an_exclusion_of_everything_that_comes_later_hurts_nobody() {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let bench = Bench::of_site(|path| match path {
-        // The errand waits to be repeated when the exclusion comes.
+        // The prerequisite waits to be repeated when the exclusion comes.
         "/robots.txt" if ASKED.fetch_add(1, Ordering::Relaxed) == 0 => FakeAnswer::plain(503, "no"),
         "/robots.txt" => robots(""),
         other => panic!("{other} was asked for"),

@@ -1,4 +1,4 @@
-//! Rules of origins, errands for them, and workers that wait in vain.
+//! Rules of origins, prerequisites for them, and workers that wait in vain.
 
 use telusur_model::{
     CrawlNo, Door, Fetched, Host, Lane, Moment, NetworkSign, PageUrl, Politeness, Purpose,
@@ -46,37 +46,42 @@ fn each_origin_of_a_host_has_rules_of_its_own() {
 }
 
 #[test]
-fn errands_go_first_and_need_no_rules() {
+fn prerequisites_go_first_and_need_no_rules() {
     let mut sim = Sim::new(Plain::default());
     sim.start(1, no_delay(), None);
     sim.seed(1, url("127.0.0.1", 0));
     assert!(matches!(sim.frontier.next(Moment(0)), Next::NeedRobots { .. }));
-    let errand = errand("http://127.0.0.1/robots.txt");
-    sim.frontier.errand(errand.clone(), Some(Moment(50)));
+    let prerequisite = prerequisite("http://127.0.0.1/robots.txt");
+    sim.frontier.prerequisite(prerequisite.clone(), Some(Moment(50)));
     assert_eq!(sim.frontier.next(Moment(0)), Next::Wait(Some(Moment(50))));
-    assert_eq!(sim.frontier.next(Moment(50)), Next::Visit(errand.clone()));
+    assert_eq!(sim.frontier.next(Moment(50)), Next::Visit(prerequisite.clone()));
     let fetched = Fetched {
-        outcome: page(&errand, 404),
+        outcome: page(&prerequisite, 404),
         requested_at: Some(Moment(50)),
         took_ms: 1,
         address: None,
         retry_after_ms: None,
         network: NetworkSign::Alive,
     };
-    assert_eq!(sim.frontier.finished(&errand, &fetched, Moment(51)), Disposition::Settle);
-    sim.frontier.committed(CrawlNo(1), &errand.url.host(), errand.place, false);
+    assert_eq!(sim.frontier.finished(&prerequisite, &fetched, Moment(51)), Disposition::Settle);
+    sim.frontier.committed(CrawlNo(1), &prerequisite.url.host(), prerequisite.place, false);
     assert_eq!(sim.frontier.in_flight(CrawlNo(1)), 0);
-    sim.frontier.robots(CrawlNo(1), &errand.url.host(), Door::of(&errand.url), known(1_000));
+    sim.frontier.robots(
+        CrawlNo(1),
+        &prerequisite.url.host(),
+        Door::of(&prerequisite.url),
+        known(1_000),
+    );
     assert!(matches!(sim.frontier.next(Moment(51)), Next::Visit(visit) if visit.place.seq > 0));
 }
 
-fn errand(address: &str) -> Visit {
+fn prerequisite(address: &str) -> Visit {
     let url = PageUrl::parse(address).unwrap();
     Visit {
         crawl: CrawlNo(1),
         purpose: Purpose::Robots,
         key: UrlKey(0),
-        place: QueuePlace { lane: Lane::Errand, order: 0, seq: 0 },
+        place: QueuePlace { lane: Lane::Prerequisite, order: 0, seq: 0 },
         url,
         depth: 0,
         hops_outside: 0,

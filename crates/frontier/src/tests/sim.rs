@@ -309,24 +309,24 @@ impl<W: Web> Sim<W> {
         self.pages.iter().filter(|((crawl, _), _)| crawl.0 == no).map(|(_, pages)| pages).sum()
     }
 
-    /// An errand, as the engine sends it.
-    pub(super) fn errand(&mut self, no: u32, url: PageUrl) {
-        self.errand_for(Purpose::Robots, no, url);
+    /// A prerequisite, as the engine sends it.
+    pub(super) fn prerequisite(&mut self, no: u32, url: PageUrl) {
+        self.prerequisite_for(Purpose::Robots, no, url);
     }
 
     /// A probe, as the engine sends it.
     pub(super) fn probe(&mut self, no: u32, url: PageUrl) {
-        self.errand_for(Purpose::Probe, no, url);
+        self.prerequisite_for(Purpose::Probe, no, url);
     }
 
-    fn errand_for(&mut self, purpose: Purpose, no: u32, url: PageUrl) {
+    fn prerequisite_for(&mut self, purpose: Purpose, no: u32, url: PageUrl) {
         let Some(visit) = self.admit(CrawlNo(no), url, 0) else { return };
         let rows = self.store.get_mut(&(visit.crawl, visit.url.host())).unwrap();
         rows.remove(&visit.place);
-        let place = QueuePlace { lane: Lane::Errand, ..visit.place };
-        let errand = Visit { purpose, place, ..visit };
-        self.queue(errand.clone(), None);
-        self.frontier.errand(errand, None);
+        let place = QueuePlace { lane: Lane::Prerequisite, ..visit.place };
+        let prerequisite = Visit { purpose, place, ..visit };
+        self.queue(prerequisite.clone(), None);
+        self.frontier.prerequisite(prerequisite, None);
     }
 
     fn admit(&mut self, crawl: CrawlNo, url: PageUrl, depth: u16) -> Option<Visit> {
@@ -425,7 +425,7 @@ impl<W: Web> Sim<W> {
                 let queue = self.store.entry((crawl, host.clone())).or_default();
                 let mut rows = queue
                     .iter()
-                    .filter(|(place, _)| place.lane != Lane::Errand)
+                    .filter(|(place, _)| place.lane != Lane::Prerequisite)
                     .filter(|(place, _)| Region::of(place.lane) == region && Some(**place) > after)
                     .map(|(_, row)| row.clone());
                 let answer: Vec<Row> = rows.by_ref().take(max).collect();

@@ -198,7 +198,7 @@ fn a_crawl_that_ends_in_dead_links_ends() {
         if since.is_some() && called_at != since {
             called_at = since;
             number += 1;
-            sim.errand(1, url("good.com", number));
+            sim.prerequisite(1, url("good.com", number));
         }
     }
     assert_eq!(sim.settled.len() as u64, 12 + number, "everything is settled");
@@ -215,7 +215,7 @@ fn a_witness_that_answers_ends_the_suspicion_at_once() {
     sim.seed(1, url("good.com", 500));
     sim.run(Moment(60_000), |sim| sim.frontier.suspects_network_since().is_some());
     let since = sim.frontier.suspects_network_since().expect("nobody else is asked");
-    sim.errand(1, url("good.com", 501));
+    sim.prerequisite(1, url("good.com", 501));
     sim.run_until(since.plus_ms(200));
     assert_eq!(sim.frontier.suspects_network_since(), None, "it was asked without waiting");
 }

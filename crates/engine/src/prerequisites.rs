@@ -1,5 +1,5 @@
 //! What must be known about an origin before it is asked for pages. The frontier says when; this
-//! part of the crawl task looks into the store, sends errands for robots.txt, remembers the rules
+//! part of the crawl task looks into the store, sends prerequisites for robots.txt, remembers the rules
 //! and judges every visit by them.
 
 use std::collections::{HashMap, HashSet};
@@ -18,7 +18,7 @@ use crate::context::CrawlContext;
 use crate::crawl_task::{CrawlTask, Running};
 use crate::error::EngineError;
 use crate::learned::forbidding_rule;
-use crate::robots_reading::{ErrandEnd, RobotsEnd};
+use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
 use crate::sitemap_reading::discovery;
 
 /// Longest that rules are relied on (RFC 9309, 2.4).
@@ -34,10 +34,10 @@ const RULE_LINES_MAX: usize = 500_000;
 /// An origin as one crawl sees it.
 type Key = (CrawlNo, Host, Door);
 
-/// The rules that are known, and the errands that are under way for more.
+/// The rules that are known, and the prerequisites that are under way for more.
 #[derive(Default)]
-pub(crate) struct Errands {
-    /// Numbers the errands.
+pub(crate) struct Prerequisites {
+    /// Numbers the prerequisites.
     seq: u64,
     under_way: HashSet<Key>,
     /// Pages seen of origins that were not probed yet; `None`: no need to.
@@ -63,7 +63,7 @@ enum Known {
     },
 }
 
-impl Errands {
+impl Prerequisites {
     /// What becomes of a visit by the rules of its origin; `None`: it may go out.
     pub(crate) fn judge(&mut self, visit: &Visit) -> Option<How> {
         self.ticks += 1;
@@ -87,7 +87,7 @@ impl Errands {
         }
     }
 
-    /// The errands of a host were dropped: its rules are asked for again when they are needed.
+    /// The prerequisites of a host were dropped: its rules are asked for again when they are needed.
     pub(crate) fn dropped(&mut self, crawl: CrawlNo, host: &Host) {
         self.under_way.retain(|key| key.0 != crawl || key.1 != *host);
     }
@@ -135,7 +135,7 @@ impl Errands {
         }
     }
 
-    /// Whether an errand that brought nothing was sent to see who answers: nobody waits for it, and the
+    /// Whether a prerequisite that brought nothing was sent to see who answers: nobody waits for it, and the
     /// rules of its origin are known.
     fn has_failed_as_witness(&self, key: &Key, end: &RobotsEnd) -> bool {
         let has_failed = match end {
@@ -148,12 +148,12 @@ impl Errands {
     /// A visit that sees how a site answers for a page that does not exist.
     pub(crate) fn probe(&mut self, crawl: CrawlNo, url: PageUrl, found_at: Timestamp) -> Visit {
         let place = self.next_place();
-        errand(crawl, Purpose::Probe, url, place, found_at)
+        prerequisite(crawl, Purpose::Probe, url, place, found_at)
     }
 
     fn next_place(&mut self) -> QueuePlace {
         self.seq += 1;
-        QueuePlace { lane: Lane::Errand, order: 0, seq: self.seq }
+        QueuePlace { lane: Lane::Prerequisite, order: 0, seq: self.seq }
     }
 }
 
@@ -189,7 +189,7 @@ impl CrawlTask {
     pub(crate) fn need_robots(&mut self, crawl: CrawlNo, url: &PageUrl) -> Result<(), EngineError> {
         let key = key_of(crawl, url);
         let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
-        if !self.errands.under_way.insert(key) {
+        if !self.prerequisites.under_way.insert(key) {
             return Ok(());
         }
         let product_token = running.context.product_token.clone();
@@ -216,23 +216,24 @@ impl CrawlTask {
     /// Asks an origin whose rules are known once more, to see whether it answers. If somebody waits for
     /// its rules, it is being asked already.
     pub(crate) fn call_witness(&mut self, crawl: CrawlNo, url: &PageUrl) {
-        if !self.errands.under_way.contains(&key_of(crawl, url)) {
+        if !self.prerequisites.under_way.contains(&key_of(crawl, url)) {
             self.send_for_robots(crawl, url);
         }
     }
 
-    /// Sends an errand for the robots.txt of a URL's origin.
+    /// Sends a prerequisite for the robots.txt of a URL's origin.
     fn send_for_robots(&mut self, crawl: CrawlNo, url: &PageUrl) {
         let file = url.join("/robots.txt").expect("an origin with a short path is a URL");
-        let place = self.errands.next_place();
+        let place = self.prerequisites.next_place();
         let found_at = self.clock.wall();
-        self.frontier.errand(errand(crawl, Purpose::Robots, file, place, found_at), None);
+        self.frontier
+            .prerequisite(prerequisite(crawl, Purpose::Robots, file, place, found_at), None);
     }
 
     /// A page of an origin came. After some of them the origin is asked for one that cannot exist,
     /// to learn how it answers then.
     pub(crate) fn page_seen(&mut self, crawl: CrawlNo, url: &PageUrl) {
-        let seen = self.errands.pages_seen.entry(key_of(crawl, url)).or_insert(Some(0));
+        let seen = self.prerequisites.pages_seen.entry(key_of(crawl, url)).or_insert(Some(0));
         let Some(count) = seen else { return };
         *count += 1;
         if *count < PROBE_AFTER_PAGES {
@@ -243,31 +244,35 @@ impl CrawlTask {
         // The key is made with a secret seed: nobody has put a page there.
         let name = format!("/{}", running.context.keyer.key(url));
         let probe = url.join(&name).expect("an origin with a short path is a URL");
-        let visit = self.errands.probe(crawl, probe, self.clock.wall());
-        self.frontier.errand(visit, None);
+        let visit = self.prerequisites.probe(crawl, probe, self.clock.wall());
+        self.frontier.prerequisite(visit, None);
     }
 
     /// A probe may not go out, by the rules of its origin: nothing is learned. It has no row in the
-    /// store, so it ends as an errand and not as a visit.
-    pub(crate) fn errand_refused(&mut self, visit: Visit) -> Result<(), EngineError> {
+    /// store, so it ends as a prerequisite and not as a visit.
+    pub(crate) fn prerequisite_refused(&mut self, visit: Visit) -> Result<(), EngineError> {
         self.frontier.skipped(&visit, self.clock.now());
         if visit.via == Via::Linear
             && let Some(running) = self.crawls.get(&visit.crawl)
         {
             running.context.walk_not_probed(visit.place.order);
         }
-        let (visit, end) = (Box::new(visit), Box::new(ErrandEnd::Probe(None)));
-        self.write(CommitWork::Errand { visit, requested_at: None, body_bytes: 0, end })
+        let (visit, end) = (Box::new(visit), Box::new(PrerequisiteEnd::Probe(None)));
+        self.write(CommitWork::Prerequisite { visit, requested_at: None, body_bytes: 0, end })
     }
 
-    /// An errand has ended, and what it brought is durable.
-    pub(crate) fn errand_ended(&mut self, visit: Visit, end: ErrandEnd) -> Result<(), EngineError> {
+    /// A prerequisite has ended, and what it brought is durable.
+    pub(crate) fn prerequisite_ended(
+        &mut self,
+        visit: Visit,
+        end: PrerequisiteEnd,
+    ) -> Result<(), EngineError> {
         let crawl = visit.crawl;
         self.frontier.committed(crawl, &visit.url.host(), visit.place, false);
         let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
         match end {
-            ErrandEnd::Robots(end) => self.robots_ended(visit, end),
-            ErrandEnd::Probe(look) => {
+            PrerequisiteEnd::Robots(end) => self.robots_ended(visit, end),
+            PrerequisiteEnd::Probe(look) => {
                 if let Some(look) = look {
                     running.context.soft_404.learn(visit.url.origin(), look);
                 }
@@ -279,23 +284,23 @@ impl CrawlTask {
     fn robots_ended(&mut self, visit: Visit, end: RobotsEnd) -> Result<(), EngineError> {
         let crawl = visit.crawl;
         let origin = visit.first_url();
-        if self.errands.has_failed_as_witness(&key_of(crawl, &origin), &end) {
+        if self.prerequisites.has_failed_as_witness(&key_of(crawl, &origin), &end) {
             return Ok(());
         }
         match end {
             RobotsEnd::Known { row, rules } => self.robots_known(crawl, &origin, &row, rules),
             RobotsEnd::Redirected { to } => {
-                let mut hop = Visit { place: self.errands.next_place(), attempt: 1, ..visit };
+                let mut hop = Visit { place: self.prerequisites.next_place(), attempt: 1, ..visit };
                 let from = std::mem::replace(&mut hop.url, to);
                 hop.redirects.push(from.to_string());
-                self.frontier.errand(hop, None);
+                self.frontier.prerequisite(hop, None);
                 Ok(())
             }
             RobotsEnd::Later { after_ms, counted, why, detail } => {
                 let due = self.clock.now().plus_ms(after_ms);
                 let attempt = visit.attempt.saturating_add(u8::from(counted));
-                let again = Visit { place: self.errands.next_place(), attempt, ..visit };
-                self.frontier.errand(again, Some(due));
+                let again = Visit { place: self.prerequisites.next_place(), attempt, ..visit };
+                self.frontier.prerequisite(again, Some(due));
                 let due_wall = Timestamp(self.clock.wall().0.saturating_add(after_ms));
                 let barred = Known::Barred { why, detail, due: Some(due_wall) };
                 self.remember(key_of(crawl, &origin), barred);
@@ -317,7 +322,7 @@ impl CrawlTask {
                     return self.robots_known(crawl, &origin, &row, Arc::default());
                 }
                 tracing::info!(origin = %row.origin, %why, detail, "robots.txt cannot be read");
-                self.errands.under_way.remove(&key_of(crawl, &origin));
+                self.prerequisites.under_way.remove(&key_of(crawl, &origin));
                 let barred = Known::Barred { why, detail, due: None };
                 self.remember(key_of(crawl, &origin), barred);
                 let until = self.clock.now().plus_ms(UNREACHABLE_MS);
@@ -336,12 +341,12 @@ impl CrawlTask {
         rules: Arc<Rules>,
     ) -> Result<(), EngineError> {
         let key = key_of(crawl, url);
-        self.errands.under_way.remove(&key);
+        self.prerequisites.under_way.remove(&key);
         let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
         let context = Arc::clone(&running.context);
         if let Some(look) = row.not_found {
             context.soft_404.learn(row.origin.clone(), look);
-            self.errands.pages_seen.insert(key.clone(), None);
+            self.prerequisites.pages_seen.insert(key.clone(), None);
         }
         let age_ms = self.clock.wall().0.saturating_sub(row.asked_at.0);
         let known = RobotsKnown {
@@ -350,7 +355,7 @@ impl CrawlTask {
         };
         let found = sitemaps_of(url, &rules, &context, self.clock.wall());
         self.remember(key, Known::Rules(rules));
-        for key in self.errands.crowd_out() {
+        for key in self.prerequisites.crowd_out() {
             self.show_rules(&key);
             let (crawl, host, door) = key;
             self.frontier.forget_robots(crawl, &host, door);
@@ -363,14 +368,14 @@ impl CrawlTask {
     }
 
     fn remember(&mut self, key: Key, rules: Known) {
-        self.errands.remember(key.clone(), rules);
+        self.prerequisites.remember(key.clone(), rules);
         self.show_rules(&key);
     }
 
     /// Lets new links be judged by the rules of an origin, as far as they are known.
     fn show_rules(&self, key: &Key) {
         let Some(running) = self.crawls.get(&key.0) else { return };
-        let rules = self.errands.rules_of(key);
+        let rules = self.prerequisites.rules_of(key);
         running.context.learned.set_rules(key.1.clone(), key.2, rules);
     }
 
@@ -419,7 +424,7 @@ pub(crate) fn is_fresh(asked_at: Timestamp, now: Timestamp) -> bool {
     now.0.checked_sub(asked_at.0).is_some_and(|age_ms| age_ms < RULES_MS_MAX)
 }
 
-fn errand(
+fn prerequisite(
     crawl: CrawlNo,
     purpose: Purpose,
     url: PageUrl,
@@ -456,16 +461,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_whose_errand_was_dropped_are_asked_for_again() {
+    fn rules_whose_prerequisite_was_dropped_are_asked_for_again() {
         let key = |url: &str| key_of(CrawlNo(1), &PageUrl::parse(url).unwrap());
-        let mut errands = Errands::default();
+        let mut prerequisites = Prerequisites::default();
         for url in ["http://a.org/", "https://a.org:81/", "http://b.org/"] {
-            assert!(errands.under_way.insert(key(url)));
+            assert!(prerequisites.under_way.insert(key(url)));
         }
-        errands.dropped(CrawlNo(2), &key("http://a.org/").1);
-        assert_eq!(errands.under_way.len(), 3);
-        errands.dropped(CrawlNo(1), &key("http://a.org/").1);
-        assert_eq!(errands.under_way, HashSet::from([key("http://b.org/")]));
+        prerequisites.dropped(CrawlNo(2), &key("http://a.org/").1);
+        assert_eq!(prerequisites.under_way.len(), 3);
+        prerequisites.dropped(CrawlNo(1), &key("http://a.org/").1);
+        assert_eq!(prerequisites.under_way, HashSet::from([key("http://b.org/")]));
     }
 
     #[test]
