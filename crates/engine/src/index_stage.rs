@@ -110,8 +110,8 @@ impl Indexer {
 
     /// Puts the index in order, in which it is searched sooner. Takes a while if many pages were taken in,
     /// and is not needed: if it fails, the index stays as it is.
-    pub fn settle(&self) {
-        if let Err(error) = self.index.settle() {
+    pub fn compact(&self) {
+        if let Err(error) = self.index.compact() {
             tracing::warn!(%error, "the search index stays as it is");
         }
     }
@@ -142,9 +142,10 @@ impl Indexer {
     }
 
     /// Puts the index in order while nothing comes in.
-    fn settle_beside(&self) {
-        let settled = self.index.settle_beside().map_err(IndexingError::from);
-        let told = settled.and_then(|is_new| if is_new { self.source.committed() } else { Ok(()) });
+    fn compact_in_background(&self) {
+        let compacted = self.index.compact_in_background().map_err(IndexingError::from);
+        let told =
+            compacted.and_then(|is_new| if is_new { self.source.committed() } else { Ok(()) });
         if let Err(error) = told {
             tracing::warn!(%error, "the search index stays as it is");
         }
@@ -435,7 +436,7 @@ pub(crate) fn follow(
             }
             uncommitted.take_in(indexer, calls, lag)?;
             if idle_looks > LOOKS_BEFORE_REST && uncommitted.given.pages == 0 {
-                indexer.settle_beside();
+                indexer.compact_in_background();
             }
             if digestion.as_ref().is_none_or(ScopedJoinHandle::is_finished) {
                 digestion = has_outgrown(indexer.index.link_lag())

@@ -8,6 +8,7 @@
 mod analysis;
 mod checkpoint;
 mod columns;
+mod compaction;
 mod dictionary;
 mod document;
 mod error;
@@ -20,7 +21,6 @@ mod merging;
 mod near_duplicates;
 mod query;
 mod search;
-mod settling;
 mod top_linked;
 mod view;
 mod writer_lease;

@@ -145,20 +145,24 @@ mod tests {
 
     #[test]
     fn at_rest_few_segments_are_left() {
-        let settled_pages = |pages: &[u32]| {
+        let compacted_pages = |pages: &[u32]| {
             let segment =
                 |&pages: &u32| Segment { id: SegmentId::generate_random(), pages, out_of_date: 0 };
             let together = together_at_rest(pages.iter().map(segment).collect());
             together.iter().map(|segment| segment.pages).collect::<Vec<_>>()
         };
-        assert!(settled_pages(&[]).is_empty());
-        assert!(settled_pages(&[7]).is_empty());
-        assert_eq!(settled_pages(&[10, 10, 10]), [10, 10, 10]);
-        assert_eq!(settled_pages(&[48, 8, 48]), [8, 48, 48]);
-        assert_eq!(settled_pages(&[1000, 20, 30, 30]), [20, 30, 30]);
-        assert!(settled_pages(&[1, 2, 4, 8]).is_empty());
+        assert!(compacted_pages(&[]).is_empty());
+        assert!(compacted_pages(&[7]).is_empty());
+        assert_eq!(compacted_pages(&[10, 10, 10]), [10, 10, 10]);
+        assert_eq!(compacted_pages(&[48, 8, 48]), [8, 48, 48]);
+        assert_eq!(compacted_pages(&[1000, 20, 30, 30]), [20, 30, 30]);
+        assert!(compacted_pages(&[1, 2, 4, 8]).is_empty());
         let many = REST_PAGES_MAX / 2;
-        assert_eq!(settled_pages(&[many, many, many]), [many, many], "as many as are soon written");
+        assert_eq!(
+            compacted_pages(&[many, many, many]),
+            [many, many],
+            "as many as are soon written"
+        );
     }
 
     #[test]

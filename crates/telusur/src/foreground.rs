@@ -41,7 +41,7 @@ pub struct Ended {
     /// The exit code that a signal asks for.
     pub signal_code: Option<u8>,
     /// The same, if a signal came before the search index was in order: of no concern to the crawl.
-    pub unsettled_code: Option<u8>,
+    pub interrupted_code: Option<u8>,
     /// The store, closed and free again when this is dropped.
     pub open: OpenStore,
 }
@@ -88,23 +88,23 @@ impl Foreground {
             .ok_or_else(|| no_start("the crawl was thrown away from another terminal"))?;
         drop(socket);
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
-        let unsettled_code = match signal_code {
+        let interrupted_code = match signal_code {
             Some(code) => Some(code),
-            None => self.settle(&mut signals).await,
+            None => self.compact(&mut signals).await,
         };
         self.display.finish();
-        Ok(Ended { progress, signal_code, unsettled_code, open: self.open })
+        Ok(Ended { progress, signal_code, interrupted_code, open: self.open })
     }
 
     /// Puts the search index in order, unless a signal says that nobody wants to wait for it: it is searched
     /// either way. Gives the exit code of that signal.
-    async fn settle(&self, signals: &mut Signals) -> Option<u8> {
+    async fn compact(&self, signals: &mut Signals) -> Option<u8> {
         let index = self.open.index.clone()?;
-        self.display.tell_settling(&index);
+        self.display.tell_compaction(&index);
         let indexer = Indexer::new(Arc::clone(&self.open.store), index);
-        let settling = tokio::task::spawn_blocking(move || indexer.settle());
+        let compaction = tokio::task::spawn_blocking(move || indexer.compact());
         tokio::select! {
-            _ = settling => None,
+            _ = compaction => None,
             code = signals.stop() => Some(code),
         }
     }

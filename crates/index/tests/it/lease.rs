@@ -103,10 +103,10 @@ fn an_index_at_rest_has_few_segments() {
     let dir = tempfile::tempdir().unwrap();
     let index = of_ten_commits(&dir);
     index.take_in(&[numbered(10)], &[], 11).unwrap();
-    assert_eq!((index.segment_count(), index.unsettled_pages().unwrap()), (10, 10));
-    index.settle().unwrap();
+    assert_eq!((index.segment_count(), index.uncompacted_pages().unwrap()), (10, 10));
+    index.compact().unwrap();
     assert!(index.segment_count() <= 2, "what was taken in may stand beside the rest");
-    assert_eq!(index.unsettled_pages().unwrap(), 0);
+    assert_eq!(index.uncompacted_pages().unwrap(), 0);
     assert_eq!(
         (index.applied_upto(), count(&index)),
         (11, 11),
@@ -114,7 +114,7 @@ fn an_index_at_rest_has_few_segments() {
     );
     assert_keys(&index, 11);
     index.apply(&[numbered(0)], &[], 12).unwrap();
-    index.settle().unwrap();
+    index.compact().unwrap();
     assert_keys(&index, 11);
     drop(index);
     assert_keys(&open(&dir).unwrap(), 11);
@@ -122,17 +122,17 @@ fn an_index_at_rest_has_few_segments() {
 
 /// Merging goes on beside everything else; what comes in later is merged as usual.
 #[test]
-fn an_index_settles_beside_its_work() {
+fn an_index_is_compacted_beside_its_work() {
     let dir = tempfile::tempdir().unwrap();
     let index = of_ten_commits(&dir);
-    assert_eq!(index.unsettled_pages().unwrap(), 10);
+    assert_eq!(index.uncompacted_pages().unwrap(), 10);
     while index.segment_count() > 1 {
-        index.settle_beside().unwrap();
+        index.compact_in_background().unwrap();
         std::thread::yield_now();
     }
     assert_eq!(index.applied_upto(), 10);
     assert_keys(&index, 10);
-    assert!(!index.settle_beside().unwrap(), "there is nothing left to do");
+    assert!(!index.compact_in_background().unwrap(), "there is nothing left to do");
     index.take_in(&[numbered(10)], &[], 11).unwrap();
     assert_eq!(index.applied_upto(), 10);
     index.commit().unwrap();

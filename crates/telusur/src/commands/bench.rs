@@ -96,7 +96,7 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     };
     let ended = foreground.run()?;
     let cost = Cost::of_process().since(&before);
-    if let Some(code) = ended.unsettled_code {
+    if let Some(code) = ended.interrupted_code {
         return Ok(code);
     }
     let stats = &ended.progress.stats;

@@ -379,8 +379,8 @@ fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u
     let looked_at = indexer.catch_up(progress).map_err(failed)?;
     indexer.digest_links().map_err(failed)?;
     if looked_at > 0 {
-        display.tell_settling(indexer.index());
-        indexer.settle();
+        display.tell_compaction(indexer.index());
+        indexer.compact();
     }
     Ok(looked_at)
 }

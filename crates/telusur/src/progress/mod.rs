@@ -23,7 +23,7 @@ const REDRAW_MS: u64 = 100;
 const PLAIN_LINE_MS: u64 = 10_000;
 
 /// From so many pages on, putting the search index in order takes seconds, and is said.
-const SETTLING_TOLD_PAGES: u64 = 20_000;
+const COMPACTION_TOLD_PAGES: u64 = 20_000;
 
 /// Shows a running crawl or an indexer.
 pub struct ProgressDisplay {
@@ -126,8 +126,9 @@ impl ProgressDisplay {
     }
 
     /// Says that the search index is being put in order, if that takes more than a moment.
-    pub fn tell_settling(&self, index: &SearchIndex) {
-        let takes_long = || index.unsettled_pages().is_ok_and(|pages| pages >= SETTLING_TOLD_PAGES);
+    pub fn tell_compaction(&self, index: &SearchIndex) {
+        let takes_long =
+            || index.uncompacted_pages().is_ok_and(|pages| pages >= COMPACTION_TOLD_PAGES);
         if !matches!(self.form, Form::Hidden) && takes_long() {
             self.above("putting the search index in order; Ctrl-C leaves it as it is");
         }

@@ -29,7 +29,7 @@ pub const MEANS: &str = "the proof needs `unshare` (util-linux), `ip` (iproute2)
                          (sysctl kernel.unprivileged_userns_clone=1, or root)";
 
 /// Makes every address lead here, and all names be looked up here. Only on an island.
-fn settle(scratch: &Path) -> Result<(), String> {
+fn set_up(scratch: &Path) -> Result<(), String> {
     let configuration = scratch.join("resolv.conf");
     std::fs::write(&configuration, format!("nameserver {NAME_SERVER}\n"))
         .map_err(|error| format!("write {}: {error}", configuration.display()))?;

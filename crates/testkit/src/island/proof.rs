@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::lures::Lures;
-use super::settle;
+use super::set_up;
 use super::shore::Shore;
 
 /// Words under which a lure may end.
@@ -50,7 +50,7 @@ pub struct GuardReport {
 impl GuardProof {
     /// Runs it. `say` hears what is going on. The error says what was reached or not refused.
     pub async fn run(&self, say: impl FnMut(&str)) -> Result<GuardReport, String> {
-        settle(&self.scratch)?;
+        set_up(&self.scratch)?;
         let lures = Arc::new(Lures::new());
         let shore = Shore::watch(Arc::clone(&lures)).await.map_err(|error| error.to_string())?;
         let mut attack = Attack { proof: self, lures, shore, report: GuardReport::default(), say };

@@ -9,8 +9,8 @@ use crate::merging::{AtRest, pages_at_rest};
 const SPARE_BYTES: u64 = 2 << 30;
 
 impl SearchIndex {
-    /// How many pages [`Self::settle`] would write anew; none if there is little space on the disk.
-    pub fn unsettled_pages(&self) -> Result<u64, IndexError> {
+    /// How many pages [`Self::compact`] would write anew; none if there is little space on the disk.
+    pub fn uncompacted_pages(&self) -> Result<u64, IndexError> {
         if !self.has_room()? {
             return Ok(0);
         }
@@ -19,8 +19,8 @@ impl SearchIndex {
     }
 
     /// Puts small segments together, and waits for that. For when nothing more will come in for a while.
-    pub fn settle(&self) -> Result<(), IndexError> {
-        if self.unsettled_pages()? == 0 {
+    pub fn compact(&self) -> Result<(), IndexError> {
+        if self.uncompacted_pages()? == 0 {
             return Ok(());
         }
         let mut place = self.writer.place();
@@ -34,7 +34,7 @@ impl SearchIndex {
     /// The same for those who cannot wait: begins to merge, which makes durable what was taken in, or shows
     /// searches what has been merged. To be called now and then while nothing comes in; true if there is
     /// something new to see.
-    pub fn settle_beside(&self) -> Result<bool, IndexError> {
+    pub fn compact_in_background(&self) -> Result<bool, IndexError> {
         let mut writer = self.writer.ours()?;
         let segments = writer.engine.index().searchable_segment_metas()?;
         if !self.view().is_of(&segments) {
