@@ -38,7 +38,7 @@ use crate::parse_stage::ParseWork;
 use crate::patience::Patience;
 use crate::pipeline::{Block, Load, Pipeline};
 use crate::prerequisites::Prerequisites;
-use crate::progress::{RateMeter, WalksShown, picture};
+use crate::progress::{RateMeter, WalksShown, snapshot};
 
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
 /// within little more than a second. A page is to be found within two.
@@ -50,7 +50,7 @@ const ACCOUNT_MS: u64 = 1000;
 /// Ids in a row that may not be asked, after which a linear crawl waits for the user: a range of a
 /// billion ids is refused one by one, without a request that would slow it down.
 const IDS_REFUSED_MAX: u32 = 10_000;
-/// Finished crawls whose last picture is still shown.
+/// Finished crawls whose last snapshot is still shown.
 const FINISHED_SHOWN_MAX: usize = 100;
 
 /// What the stages and the users report.
@@ -582,15 +582,15 @@ impl CrawlTask {
                     stats.active_ms += now.ms_since(running.accounted);
                 }
                 let limits = &running.context.crawl.limits;
-                let mut picture =
-                    picture(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
-                picture.walks = running.walks.shown.clone();
-                for (shown, walk) in picture.walks.iter_mut().zip(&running.context.walks) {
+                let mut snapshot =
+                    snapshot(*crawl, running.state, &stats, limits, &running.meter, &self.frontier);
+                snapshot.walks = running.walks.shown.clone();
+                for (shown, walk) in snapshot.walks.iter_mut().zip(&running.context.walks) {
                     shown.missing_by_look = walk.looks.missing();
                 }
-                picture.index_lag = index_lag;
-                picture.retry_after_ms = running.patience.shown_ms();
-                shown.insert(*crawl, picture);
+                snapshot.index_lag = index_lag;
+                snapshot.retry_after_ms = running.patience.shown_ms();
+                shown.insert(*crawl, snapshot);
             }
             while shown.len() > self.crawls.len() + FINISHED_SHOWN_MAX {
                 let Some(oldest) = shown.keys().find(|no| !self.crawls.contains_key(no)).copied()

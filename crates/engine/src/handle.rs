@@ -285,7 +285,7 @@ impl Engine {
 }
 
 impl EngineHandle {
-    /// Pictures of all crawls of this process.
+    /// Snapshots of all crawls of this process.
     pub fn progress(&self) -> watch::Receiver<BTreeMap<CrawlNo, Progress>> {
         self.progress.clone()
     }

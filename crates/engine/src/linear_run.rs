@@ -12,7 +12,7 @@ use crate::id_visits::plain_run;
 
 pub use telusur_frontier::ResumeNote;
 
-/// Cells of the picture of a walk.
+/// Cells of the strip of a walk.
 pub(crate) const STRIP_CELLS: usize = 60;
 
 /// Accepts another run of a linear crawl, with the settings as they are now. Says for each walk what

@@ -67,8 +67,8 @@ impl WalksShown {
     }
 }
 
-/// A picture of a crawl.
-pub(crate) fn picture(
+/// A snapshot of a crawl.
+pub(crate) fn snapshot(
     crawl: CrawlNo,
     state: CrawlState,
     stats: &CrawlStats,

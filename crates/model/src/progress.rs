@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CrawlNo, CrawlState, CrawlStats, Host, Reason, Timestamp, WalkCoverage};
 
-/// A picture of a crawl at one moment.
+/// A snapshot of a crawl at one moment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Which crawl.

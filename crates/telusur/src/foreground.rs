@@ -36,7 +36,7 @@ pub struct Foreground {
 
 /// How it ended.
 pub struct Ended {
-    /// The last picture.
+    /// The last snapshot.
     pub progress: Progress,
     /// The exit code that a signal asks for.
     pub signal_code: Option<u8>,
@@ -84,7 +84,7 @@ impl Foreground {
             Signals::new().map_err(|error| no_start(&format!("wait for signals: {error}")))?;
         engine.handle().run(self.crawl).await.map_err(|error| request_message(&error))?;
         let signal_code = self.watch(&mut engine, &mut signals, clock.as_ref()).await?;
-        let progress = picture(&engine, self.crawl)
+        let progress = snapshot(&engine, self.crawl)
             .ok_or_else(|| no_start("the crawl was thrown away from another terminal"))?;
         drop(socket);
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
@@ -117,17 +117,17 @@ impl Foreground {
         clock: &dyn Clock,
     ) -> Result<Option<u8>, Message> {
         let handle = engine.handle();
-        let mut pictures = handle.progress();
+        let mut snapshots = handle.progress();
         let mut signal_code = None;
         loop {
-            if let Some(progress) = pictures.borrow_and_update().get(&self.crawl) {
+            if let Some(progress) = snapshots.borrow_and_update().get(&self.crawl) {
                 self.display.update(progress, clock.now());
                 if is_over(progress.state) {
                     return Ok(signal_code);
                 }
             }
             tokio::select! {
-                changed = pictures.changed() => {
+                changed = snapshots.changed() => {
                     if changed.is_err() {
                         return Err(engine_message(&engine.failed().await));
                     }
@@ -135,7 +135,7 @@ impl Foreground {
                 error = engine.failed() => return Err(engine_message(&error)),
                 told = signals.next() => match told {
                     Told::Status => {
-                        if let Some(progress) = pictures.borrow().get(&self.crawl) {
+                        if let Some(progress) = snapshots.borrow().get(&self.crawl) {
                             self.display.above(&plain_line(progress, self.pages_max));
                         }
                     }
@@ -172,7 +172,7 @@ fn is_over(state: CrawlState) -> bool {
     }
 }
 
-fn picture(engine: &Engine, crawl: CrawlNo) -> Option<Progress> {
+fn snapshot(engine: &Engine, crawl: CrawlNo) -> Option<Progress> {
     engine.handle().progress().borrow().get(&crawl).cloned()
 }
 

@@ -16,13 +16,13 @@ const SITES_SHOWN_MAX: usize = 8;
 const WALKS_SHOWN_MAX: usize = 4;
 /// Parked hosts that are named.
 const PARKED_SHOWN_MAX: usize = 4;
-/// Width of their pictures.
+/// Width of their strips.
 const STRIP_COLUMNS: usize = 78;
 
 /// A crawl at its end, or where it was left.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// Its last picture.
+    /// Its last snapshot.
     pub progress: &'a Progress,
     /// What it took from this machine.
     pub cost: Cost,

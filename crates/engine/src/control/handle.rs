@@ -518,9 +518,9 @@ impl Control {
     /// what its pages do to the parser.
     fn parked(&self, crawl: CrawlNo, url: &PageUrl) -> Option<String> {
         let (engine, _) = self.engine.as_ref()?;
-        let pictures = engine.progress();
-        let pictures = pictures.borrow();
-        pictures.get(&crawl)?.why_host_waits(url.host_str())
+        let snapshots = engine.progress();
+        let snapshots = snapshots.borrow();
+        snapshots.get(&crawl)?.why_host_waits(url.host_str())
     }
 }
 

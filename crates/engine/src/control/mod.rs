@@ -178,7 +178,7 @@ pub enum Request {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// A crawl, and its picture if it is in the owner's process.
+    /// A crawl, and its snapshot if it is in the owner's process.
     Crawl(Box<CrawlReply>),
     /// A page that answered with an error.
     ErrorPage(Box<PageRecord>),
@@ -263,7 +263,7 @@ pub struct CoveredRun {
 pub struct CrawlReply {
     /// The crawl, its state and its counters.
     pub record: CrawlRecord,
-    /// Its picture, if it is in the owner's process.
+    /// Its snapshot, if it is in the owner's process.
     pub progress: Option<Progress>,
     /// Whether some process is working on it now.
     pub is_live: bool,

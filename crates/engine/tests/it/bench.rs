@@ -137,14 +137,14 @@ pub(crate) async fn finished(engine: &Engine, crawl: CrawlNo) -> Progress {
     until(engine, crawl, |progress| matches!(progress.state, CrawlState::Finished { .. })).await
 }
 
-/// Waits until a picture of a crawl is as wanted.
+/// Waits until a snapshot of a crawl is as wanted.
 pub(crate) async fn until(
     engine: &Engine,
     crawl: CrawlNo,
     is_wanted: impl Fn(&Progress) -> bool,
 ) -> Progress {
-    let mut pictures = engine.handle().progress();
-    let found = pictures.wait_for(|shown| shown.get(&crawl).is_some_and(&is_wanted)).await;
+    let mut snapshots = engine.handle().progress();
+    let found = snapshots.wait_for(|shown| shown.get(&crawl).is_some_and(&is_wanted)).await;
     found.unwrap()[&crawl].clone()
 }
 

@@ -1,4 +1,4 @@
-//! What is shown of a walk: counts, runs, the state of each direction, a picture. Everything here
+//! What is shown of a walk: counts, runs, the state of each direction, a strip. Everything here
 //! equals the sequential crawl; what was asked past its stop is only counted.
 
 use telusur_model::{
@@ -44,7 +44,7 @@ impl WalkState {
         joined(self.position_runs()).map(id_run)
     }
 
-    /// A picture of at most this many cells; `None` if no id has answered.
+    /// A strip of at most this many cells; `None` if no id has answered.
     pub fn strip(&self, cells_max: usize) -> Option<Strip> {
         // Places count from the start: 0, 1, 2 … upwards, -1, -2 … downwards.
         let reach = |direction| {

@@ -1,4 +1,4 @@
-//! What is shown of a walk: how many ids are in each state, what each direction is doing, a picture.
+//! What is shown of a walk: how many ids are in each state, what each direction is doing, a strip.
 //! Plain data; the frontier works it out.
 
 use serde::{Deserialize, Serialize};
@@ -105,12 +105,12 @@ pub struct IdRun {
     pub state: IdState,
 }
 
-/// A picture of a walk in a line of cells, from the lowest to the highest id that answered.
+/// A walk drawn as a line of cells, from the lowest to the highest id that answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Strip {
-    /// The lowest id in the picture.
+    /// The lowest id in the strip.
     pub first: u64,
-    /// The highest id in the picture.
+    /// The highest id in the strip.
     pub last: u64,
     /// The cells, each for an equal share of the ids.
     pub cells: Vec<StripCell>,
@@ -147,7 +147,7 @@ pub struct WalkCoverage {
     pub start: Option<u64>,
     /// Counts and directions.
     pub coverage: Coverage,
-    /// Its picture, if any id has answered.
+    /// Its strip, if any id has answered.
     pub strip: Option<Strip>,
     /// How long until the next retry.
     pub retry_in_ms: Option<u64>,

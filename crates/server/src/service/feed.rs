@@ -144,7 +144,7 @@ impl Feeds {
 
 /// Tells what happens to a crawl until nobody listens, or it is over.
 async fn follow(service: Service, no: CrawlNo, feed: Weak<Feed>, seq: u64) {
-    let mut pictures = service.inner().engine.progress();
+    let mut snapshots = service.inner().engine.progress();
     let mut tick = tokio::time::interval(STATS_EVERY);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut told = Told { seq, pages: None, state: None };
@@ -152,12 +152,12 @@ async fn follow(service: Service, no: CrawlNo, feed: Weak<Feed>, seq: u64) {
     loop {
         let is_second = tokio::select! {
             _ = tick.tick() => true,
-            shown = pictures.changed() => {
+            shown = snapshots.changed() => {
                 if shown.is_err() {
                     break;
                 }
-                let shown = pictures.borrow_and_update();
-                let pages = shown.get(&no).map(|picture| picture.stats.pages);
+                let shown = snapshots.borrow_and_update();
+                let pages = shown.get(&no).map(|snapshot| snapshot.stats.pages);
                 if pages.is_none() || pages == told.pages {
                     continue;
                 }
@@ -350,7 +350,7 @@ impl EventReader {
         }
     }
 
-    /// Too slow: the whole picture instead of what was missed.
+    /// Too slow: a whole snapshot instead of what was missed.
     async fn catch_up(&mut self) -> Option<()> {
         let no = self.no;
         let read = self.service.read(move |service| {

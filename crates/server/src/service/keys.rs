@@ -68,16 +68,16 @@ impl Service {
 
     fn live(&self) -> Live {
         let mut live = Live::default();
-        let pictures = self.inner().engine.progress();
-        let pictures = pictures.borrow();
-        for picture in pictures.values().filter(|it| it.state == CrawlState::Running) {
-            live.in_flight += picture.in_flight;
-            let lowest = live.fairness_index.unwrap_or(1.0).min(picture.fairness_index);
+        let snapshots = self.inner().engine.progress();
+        let snapshots = snapshots.borrow();
+        for snapshot in snapshots.values().filter(|it| it.state == CrawlState::Running) {
+            live.in_flight += snapshot.in_flight;
+            let lowest = live.fairness_index.unwrap_or(1.0).min(snapshot.fairness_index);
             live.fairness_index = Some(lowest);
-            for (status, count) in &picture.stats.statuses {
+            for (status, count) in &snapshot.stats.statuses {
                 *live.fetches.entry(format!("{}xx", status / 100)).or_default() += count;
             }
-            for (reason, count) in &picture.stats.skips {
+            for (reason, count) in &snapshot.stats.skips {
                 *live.skips.entry(reason.word().to_owned()).or_default() += count;
             }
         }

@@ -325,7 +325,7 @@ impl Service {
         self.inner.catalog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The picture of a crawl, if it is in the engine or was lately.
+    /// The snapshot of a crawl, if it is in the engine or was lately.
     fn progress(&self, no: CrawlNo) -> Option<Progress> {
         self.inner.engine.progress().borrow().get(&no).cloned()
     }

@@ -149,7 +149,7 @@ impl Drop for KeptPlace<'_> {
 /// Starts crawls while there is room, until the service or the engine ends.
 pub(crate) async fn give_turns(service: Service) {
     let inner = service.inner();
-    let mut pictures = inner.engine.progress();
+    let mut snapshots = inner.engine.progress();
     loop {
         let changed = inner.turns.changed.notified();
         clear_suspects(&service).await;
@@ -164,7 +164,7 @@ pub(crate) async fn give_turns(service: Service) {
         tokio::select! {
             () = inner.ending.cancelled() => return,
             () = changed => {}
-            shown = pictures.changed() => if shown.is_err() { return },
+            shown = snapshots.changed() => if shown.is_err() { return },
         }
     }
 }
@@ -208,9 +208,9 @@ fn forget_fault(service: &Service, no: CrawlNo) -> Result<(), Problem> {
 
 fn has_room(service: &Service) -> bool {
     let inner = service.inner();
-    let pictures = inner.engine.progress();
-    let pictures = pictures.borrow();
-    let running = pictures.values().filter(|it| it.state == CrawlState::Running).count();
+    let snapshots = inner.engine.progress();
+    let snapshots = snapshots.borrow();
+    let running = snapshots.values().filter(|it| it.state == CrawlState::Running).count();
     let is_held_back = inner.engine.holds_back().is_some();
     running < inner.settings.bounds.running_max && !is_held_back && !service.is_draining()
 }

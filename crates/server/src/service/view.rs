@@ -184,9 +184,9 @@ impl Service {
                 totals.pages += record.stats.pages;
                 totals.queued += record.stats.queued;
             }
-            let pictures = inner.engine.progress();
-            let pictures = pictures.borrow();
-            let running = pictures.values().filter(|it| it.state == CrawlState::Running);
+            let snapshots = inner.engine.progress();
+            let snapshots = snapshots.borrow();
+            let running = snapshots.values().filter(|it| it.state == CrawlState::Running);
             totals.pages_per_s = running.map(|it| it.pages_per_second).sum();
             Ok(totals)
         })

@@ -137,14 +137,14 @@ impl Bench {
         Self { dir, client, service, store, gate, index_disk, answers, engine, serving, settings }
     }
 
-    /// Waits until a picture of a crawl is as wanted.
+    /// Waits until a snapshot of a crawl is as wanted.
     pub(crate) async fn until(
         &self,
         crawl: CrawlNo,
         is_wanted: impl Fn(&Progress) -> bool,
     ) -> Progress {
-        let mut pictures = self.engine.as_ref().unwrap().handle().progress();
-        let found = pictures.wait_for(|shown| shown.get(&crawl).is_some_and(&is_wanted)).await;
+        let mut snapshots = self.engine.as_ref().unwrap().handle().progress();
+        let found = snapshots.wait_for(|shown| shown.get(&crawl).is_some_and(&is_wanted)).await;
         found.unwrap()[&crawl].clone()
     }
 

@@ -12,7 +12,7 @@ use crate::message::shown;
 use crate::progress::{count_parts, leg_text, legend, strip_line};
 use crate::units::show_count;
 
-/// Columns of the picture where nobody says how many there are.
+/// Columns of the strip where nobody says how many there are.
 const COLUMNS: usize = 80;
 /// Runs of failed ids that are shown; `--holes` shows them all.
 const HOLES_SHOWN_MAX: usize = 10;

@@ -1,6 +1,6 @@
 //! [`Indexing`] and [`Imported`]: how far an indexer or an import has come, in words.
 
-use super::picture::spinner;
+use super::drawing::spinner;
 use crate::terminal::Terminal;
 use crate::units::show_count;
 

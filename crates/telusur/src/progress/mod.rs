@@ -1,8 +1,8 @@
 //! [`ProgressDisplay`]: what is seen of a running crawl, or of an indexer, on standard error. On a terminal two lines
 //! are drawn over again; elsewhere a plain line is written now and then.
 
+mod drawing;
 mod indexing;
-mod picture;
 mod strip;
 
 use std::io::{self, Write};
@@ -13,8 +13,8 @@ use telusur_model::{Moment, Progress};
 
 use crate::terminal::Terminal;
 
+pub use drawing::{Drawing, plain_line};
 pub use indexing::{Imported, Indexing};
-pub use picture::{Picture, plain_line};
 pub use strip::{count_parts, leg_text, legend, strip_line};
 
 /// Least time between two drawings: more than ten in a second only flicker.
@@ -58,8 +58,8 @@ impl ProgressDisplay {
         self.draw(
             || plain_line(progress, pages_max),
             |terminal, ticks| {
-                let picture = Picture { progress, pages_max, ticks };
-                picture.lines(terminal.columns, terminal.is_unicode).join("\n")
+                let drawing = Drawing { progress, pages_max, ticks };
+                drawing.lines(terminal.columns, terminal.is_unicode).join("\n")
             },
         );
     }

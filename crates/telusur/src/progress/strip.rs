@@ -9,7 +9,7 @@ const ENDS_COLUMNS: usize = 8;
 /// A strip narrower than this tells nothing.
 const CELLS_MIN: usize = 10;
 
-/// The picture of a walk, not wider than `columns`; `None` if no id has answered, or there is no
+/// The strip of a walk, not wider than `columns`; `None` if no id has answered, or there is no
 /// room.
 pub fn strip_line(walk: &WalkCoverage, columns: usize, is_unicode: bool) -> Option<String> {
     let strip = walk.strip.as_ref()?;

@@ -37,8 +37,8 @@ fn progress() -> Progress {
 #[track_caller]
 fn check(pages_max: Option<u64>, columns: usize, is_unicode: bool, expect: &[&str]) {
     let progress = progress();
-    let picture = Picture { progress: &progress, pages_max, ticks: 2 };
-    assert_eq!(picture.lines(columns, is_unicode), expect);
+    let drawing = Drawing { progress: &progress, pages_max, ticks: 2 };
+    assert_eq!(drawing.lines(columns, is_unicode), expect);
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn no_width_and_no_count_breaks_a_line() {
             progress.stats.ok = 0;
             progress.sites[0].site = "\u{1b}[2J".repeat(40);
             for pages_max in [None, Some(1), Some(5_000), Some(u64::MAX / 200)] {
-                let picture = Picture { progress: &progress, pages_max, ticks: 7 };
-                for line in picture.lines(columns, true) {
+                let drawing = Drawing { progress: &progress, pages_max, ticks: 7 };
+                for line in drawing.lines(columns, true) {
                     assert!(line.chars().count() < columns.max(1), "{columns}: {line}");
                     assert!(!line.contains('\u{1b}'));
                 }
@@ -209,7 +209,7 @@ fn a_terminal_is_drawn_on_ten_times_a_second_at_most() {
 #[test]
 fn pages_that_cannot_be_found_yet_are_counted() {
     let progress = Progress { index_lag: 1_312, ..progress() };
-    let picture = Picture { progress: &progress, pages_max: None, ticks: 2 };
-    assert!(picture.lines(100, false)[0].ends_with("   to index 1,312"));
+    let drawing = Drawing { progress: &progress, pages_max: None, ticks: 2 };
+    assert!(drawing.lines(100, false)[0].ends_with("   to index 1,312"));
     assert!(plain_line(&progress, None).ends_with(" err=21 to_index=1312"));
 }

@@ -515,8 +515,8 @@ fn the_strip_of_both_ways_marks_the_start() {
     let rules = WalkRules { start: Some(4), ..range(1, 10) };
     let mut play = Play::new(vec![walk(rules)], &web, Manners::QUIET, 1);
     let state = play.run_to_end().walk(0);
-    let picture = state.strip(20).unwrap();
-    assert_eq!((picture.first, picture.last, picture.start), (1, 10, Some(3)));
+    let drawn = state.strip(20).unwrap();
+    assert_eq!((drawn.first, drawn.last, drawn.start), (1, 10, Some(3)));
     assert_eq!(strip(state, 20), "xxx.xxxxxx");
     assert_eq!(state.strip(5).unwrap().start, Some(1));
     assert_eq!(reported(state).len(), 10);

@@ -20,7 +20,7 @@ const WALKS_SHOWN_MAX: usize = 4;
 const STATUSES_SHOWN_MAX: usize = 6;
 
 /// A crawl at one moment, to be drawn.
-pub struct Picture<'a> {
+pub struct Drawing<'a> {
     /// The crawl.
     pub progress: &'a Progress,
     /// Its page limit.
@@ -29,7 +29,7 @@ pub struct Picture<'a> {
     pub ticks: usize,
 }
 
-impl Picture<'_> {
+impl Drawing<'_> {
     /// The lines, none wider than `columns`.
     pub fn lines(&self, columns: usize, is_unicode: bool) -> Vec<String> {
         // A line that fills the last column makes many terminals wrap.
