@@ -1,7 +1,7 @@
 //! Owns the frontier: turns its decisions into work for the stages, and what the stages report into
 //! events for it. The only place where crawls begin, change and end.
 
-mod lives;
+mod lifecycle;
 mod waits;
 
 use std::collections::{BTreeMap, HashSet, VecDeque};
@@ -19,8 +19,8 @@ use telusur_model::{
 use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub(crate) use self::lives::DRAIN_MS_MAX;
-use self::lives::EndingCrawl;
+pub(crate) use self::lifecycle::DRAIN_MS_MAX;
+use self::lifecycle::EndingCrawl;
 pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedHost;
 use crate::change::CrawlChange;

@@ -2,6 +2,7 @@
 //! first service, the web pages. It knows nothing of HTTP. What a data directory knows is read from its
 //! store and control; what runs, runs in the engine.
 
+mod blocking_pool;
 mod catalog;
 mod export;
 mod feed;
@@ -10,13 +11,12 @@ mod lists;
 mod lone_fetch;
 mod orders;
 mod pages;
-mod readers;
 mod request;
+mod run_queue;
 mod s1;
 mod search;
 mod site_map;
 mod sudden_ends;
-mod turns;
 mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,13 +31,13 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::blocking_pool::BlockingPool;
 use self::catalog::Catalog;
 use self::feed::Feeds;
 use self::lone_fetch::HostGate;
-use self::readers::Readers;
+use self::run_queue::RunQueue;
 use self::s1::LinkMemory;
 use self::sudden_ends::SuddenEnds;
-use self::turns::Turns;
 use crate::access::{KeyRing, KeyRingError, Rates};
 use crate::metrics::Metrics;
 use crate::problem::{Code, Problem};
@@ -106,13 +106,13 @@ pub(crate) struct Inner {
     guard: AddressGuard,
     /// The names of all crawls. Held to look something up, never while waiting.
     catalog: Mutex<Catalog>,
-    turns: Turns,
+    run_queue: RunQueue,
     feeds: Feeds,
     gate: HostGate,
     links: LinkMemory,
-    readers: Readers,
-    searchers: Readers,
-    checkers: Readers,
+    store_pool: BlockingPool,
+    search_pool: BlockingPool,
+    check_pool: BlockingPool,
     exports: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
@@ -159,13 +159,13 @@ impl Service {
         changes.close();
         let inner = Inner {
             catalog: Mutex::new(Catalog::of(&records)),
-            turns: Turns::of(&records, ends, clock.now()),
+            run_queue: RunQueue::of(&records, ends, clock.now()),
             feeds: Feeds::default(),
             gate: HostGate::default(),
             links: LinkMemory::default(),
-            readers: Readers::of_store(),
-            searchers: Readers::of_index(),
-            checkers: Readers::of_checks(),
+            store_pool: BlockingPool::of_store(),
+            search_pool: BlockingPool::of_index(),
+            check_pool: BlockingPool::of_checks(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
@@ -185,7 +185,7 @@ impl Service {
             guard,
         };
         let service = Self { inner: Arc::new(inner) };
-        tokio::spawn(turns::give_turns(service.clone()));
+        tokio::spawn(run_queue::start_in_turn(service.clone()));
         Ok(service)
     }
 
@@ -218,7 +218,7 @@ impl Service {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.answered(&self.inner.readers, work).await
+        self.answered(&self.inner.store_pool, work).await
     }
 
     /// The same for searches by words.
@@ -226,7 +226,7 @@ impl Service {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.answered(&self.inner.searchers, work).await
+        self.answered(&self.inner.search_pool, work).await
     }
 
     /// The same for checks of what users ask for, which may take a core for a while.
@@ -234,16 +234,16 @@ impl Service {
         &self,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.answered(&self.inner.checkers, work).await
+        self.answered(&self.inner.check_pool, work).await
     }
 
     async fn answered<T: Send + 'static>(
         &self,
-        readers: &Readers,
+        pool: &BlockingPool,
         work: impl FnOnce(&Self) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let service = self.clone();
-        let done = readers.answer(move || work(&service)).await;
+        let done = pool.run(move || work(&service)).await;
         done.unwrap_or_else(|| Err(failed_in_the_middle()))
     }
 

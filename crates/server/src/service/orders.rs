@@ -101,7 +101,7 @@ impl Service {
         }
         // Before the lock: who is refused does not wait for the disk behind those who are accepted.
         let queued_max = inner.settings.bounds.queued_max;
-        let place = inner.turns.keep_place(queued_max).ok_or_else(|| {
+        let place = inner.run_queue.keep_place(queued_max).ok_or_else(|| {
             let what = format!("{queued_max} crawls wait for their turn already");
             Problem::new(Code::TooManyCrawls, what).retry_after_s(TURN_AGAIN_S)
         })?;
@@ -124,7 +124,7 @@ impl Service {
             })
             .await?;
         self.catalog().add(&record.crawl);
-        inner.turns.join(record.crawl.no);
+        inner.run_queue.join(record.crawl.no);
         drop(place);
         tracing::info!(crawl = %record.crawl.no, id = %record.crawl.id, "crawl accepted");
         let mut view = self.view(&record, &[]);
@@ -195,7 +195,7 @@ impl Service {
 
     async fn obey(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
         let inner = self.inner();
-        let was_waiting = inner.turns.leave(no).await;
+        let was_waiting = inner.run_queue.leave(no).await;
         let done = self
             .work(move |service| {
                 let record = service.record(no)?;
@@ -222,7 +222,7 @@ impl Service {
             .await;
         let is_put_back = done.is_err() && was_waiting;
         if is_put_back || matches!(done, Ok(true)) {
-            inner.turns.join(no);
+            inner.run_queue.join(no);
         }
         done?;
         self.crawl(no).await
@@ -243,7 +243,7 @@ impl Service {
     }
 
     async fn throw_away(&self, no: CrawlNo, request: Request) -> Result<(), Problem> {
-        let was_waiting = self.inner().turns.leave(no).await;
+        let was_waiting = self.inner().run_queue.leave(no).await;
         let done = self
             .work(move |service| {
                 service.record(no)?;
@@ -255,7 +255,7 @@ impl Service {
                 self.catalog().remove(no);
                 tracing::info!(crawl = %no, "crawl thrown away");
             }
-            Err(_) if was_waiting => self.inner().turns.join(no),
+            Err(_) if was_waiting => self.inner().run_queue.join(no),
             Err(_) => {}
         }
         done
@@ -268,7 +268,7 @@ impl Service {
     }
 
     async fn ask_again(&self, no: CrawlNo) -> Result<RetriedView, Problem> {
-        let is_waiting = self.inner().turns.is_waiting(no);
+        let is_waiting = self.inner().run_queue.is_waiting(no);
         let (retried, goes_on) = self
             .work(move |service| {
                 let record = service.record(no)?;
@@ -289,7 +289,7 @@ impl Service {
             })
             .await?;
         if goes_on && !is_waiting {
-            self.inner().turns.join(no);
+            self.inner().run_queue.join(no);
         }
         Ok(RetriedView { retried, state: self.crawl(no).await?.state })
     }

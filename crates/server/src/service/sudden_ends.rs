@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
 use telusur_store::{CrawlRecord, Store, StoreError};
 
-use super::turns::goes_on;
+use super::run_queue::goes_on;
 
 /// Ends of the process while a crawl was tried after which it is not started again.
 const TRIALS_MAX: u32 = 2;

@@ -146,7 +146,7 @@ impl Service {
     /// `queued` if it waits for its turn; else what the store says.
     pub(super) fn state_word(&self, no: CrawlNo, state: CrawlState) -> &'static str {
         match state {
-            CrawlState::Running if self.inner().turns.is_waiting(no) => "queued",
+            CrawlState::Running if self.inner().run_queue.is_waiting(no) => "queued",
             state => state.word(),
         }
     }

@@ -1,4 +1,4 @@
-//! [`Readers`]: a few threads that work on questions one after the other. A thread that has answered takes
+//! [`BlockingPool`]: a few threads that work on questions one after the other. A thread that has answered takes
 //! the next question itself: a runtime that is asked for a thread for each question makes new ones as long
 //! as the old ones have not quite come to rest, and each keeps memory of its own.
 
@@ -21,7 +21,7 @@ type Question = Box<dyn FnOnce() + Send>;
 
 /// Who works on questions, and what waits for them.
 #[derive(Clone)]
-pub(super) struct Readers {
+pub(super) struct BlockingPool {
     /// Questions that are worked on at the same time.
     at_once_max: usize,
     /// Held to take or to add a question, never while one is worked on.
@@ -34,7 +34,7 @@ struct PoolQueue {
     working: usize,
 }
 
-impl Readers {
+impl BlockingPool {
     /// Those who read the store.
     pub(super) fn of_store() -> Self {
         Self { at_once_max: STORE_READERS_MAX, line: Arc::default() }
@@ -54,7 +54,7 @@ impl Readers {
 
     /// Works on a question, unless whoever asked has left by the time that it is its turn. `None` if it
     /// failed in the middle.
-    pub(super) async fn answer<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &self,
         question: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
@@ -74,8 +74,8 @@ impl Readers {
             return;
         }
         line.working += 1;
-        let readers = self.clone();
-        tokio::task::spawn_blocking(move || readers.work());
+        let pool = self.clone();
+        tokio::task::spawn_blocking(move || pool.work());
     }
 
     fn work(&self) {
@@ -112,13 +112,13 @@ mod tests {
 
     #[tokio::test]
     async fn many_questions_are_answered_by_a_few_threads() {
-        let readers = Readers::of_store();
+        let pool = BlockingPool::of_store();
         let gate = Arc::new(Mutex::new(()));
         let (said, answers) = std::sync::mpsc::channel();
         let closed = gate.lock().unwrap();
         for number in 0..STORE_READERS_MAX * 50 {
             let (gate, said) = (Arc::clone(&gate), said.clone());
-            readers.add(Box::new(move || {
+            pool.add(Box::new(move || {
                 drop(gate.lock());
                 said.send((number, std::thread::current().id())).unwrap();
             }));
@@ -131,28 +131,28 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_works_for_those_who_have_left() {
-        let readers = Readers::of_checks();
+        let pool = BlockingPool::of_checks();
         let gate = Arc::new(Mutex::new(()));
         let closed = gate.lock().unwrap();
         for _ in 0..CHECKERS_MAX {
             let gate = Arc::clone(&gate);
-            readers.add(Box::new(move || drop(gate.lock())));
+            pool.add(Box::new(move || drop(gate.lock())));
         }
         let was_worked_on = Arc::new(AtomicBool::new(false));
         let mark = Arc::clone(&was_worked_on);
-        let left = readers.answer(move || mark.store(true, Ordering::SeqCst));
+        let left = pool.run(move || mark.store(true, Ordering::SeqCst));
         assert!(left.now_or_never().is_none(), "it waits for its turn, and whoever asked leaves");
         drop(closed);
-        assert_eq!(readers.answer(|| 7).await, Some(7));
+        assert_eq!(pool.run(|| 7).await, Some(7));
         assert!(!was_worked_on.load(Ordering::SeqCst));
     }
 
     #[tokio::test]
     async fn a_question_that_fails_costs_nobody_else_an_answer() {
-        let readers = Readers::of_store();
+        let pool = BlockingPool::of_store();
         for _ in 0..=STORE_READERS_MAX {
-            assert_eq!(readers.answer(|| -> u32 { panic!("on purpose") }).await, None);
+            assert_eq!(pool.run(|| -> u32 { panic!("on purpose") }).await, None);
         }
-        assert_eq!(readers.answer(|| 7).await, Some(7));
+        assert_eq!(pool.run(|| 7).await, Some(7));
     }
 }

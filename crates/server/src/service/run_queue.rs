@@ -1,4 +1,4 @@
-//! [`Turns`]: which crawls wait, and the task that starts them when there is room. A crawl waits if its
+//! [`RunQueue`]: which crawls wait, and the task that starts them when there is room. A crawl waits if its
 //! state in the store is "running" and no engine has it; that is why nothing of this is written down.
 //! Crawls that may have ended the engine, as others may that ran beside them, are started one at a
 //! time: one that survives is cleared.
@@ -21,7 +21,7 @@ const TRIAL_MS: u64 = 30_000;
 
 /// The crawls that wait, in the order of their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct RunQueue {
     /// Held to look or to change, never while waiting.
     line: Mutex<RunQueueState>,
     changed: Notify,
@@ -42,7 +42,7 @@ struct RunQueueState {
     watched: Option<(BTreeSet<CrawlNo>, Moment)>,
 }
 
-impl Turns {
+impl RunQueue {
     pub(crate) fn of(records: &[CrawlRecord], ends: SuddenEnds, now: Moment) -> Self {
         let waiting = records.iter().filter(|record| goes_on(record));
         let waiting = waiting.map(|record| record.crawl.no).collect();
@@ -64,7 +64,7 @@ impl Turns {
             return None;
         }
         line.kept += 1;
-        Some(KeptPlace { turns: self })
+        Some(KeptPlace { run_queue: self })
     }
 
     pub(crate) fn is_waiting(&self, no: CrawlNo) -> bool {
@@ -137,26 +137,26 @@ impl Turns {
 /// A place in the line for a crawl that is being made.
 #[derive(Debug)]
 pub(crate) struct KeptPlace<'a> {
-    turns: &'a Turns,
+    run_queue: &'a RunQueue,
 }
 
 impl Drop for KeptPlace<'_> {
     fn drop(&mut self) {
-        self.turns.line().kept -= 1;
+        self.run_queue.line().kept -= 1;
     }
 }
 
 /// Starts crawls while there is room, until the service or the engine ends.
-pub(crate) async fn give_turns(service: Service) {
+pub(crate) async fn start_in_turn(service: Service) {
     let inner = service.inner();
     let mut snapshots = inner.engine.progress();
     loop {
-        let changed = inner.turns.changed.notified();
+        let changed = inner.run_queue.changed.notified();
         clear_suspects(&service).await;
         while has_room(&service) {
-            let Some(no) = inner.turns.begin_next(inner.clock.now()) else { break };
+            let Some(no) = inner.run_queue.begin_next(inner.clock.now()) else { break };
             let started = start(&service, no).await;
-            inner.turns.begun();
+            inner.run_queue.begun();
             if let Err(problem) = started {
                 tracing::error!(crawl = %no, problem = problem.detail(), "crawl cannot start");
             }
@@ -184,8 +184,8 @@ async fn clear_suspects(service: &Service) {
     let inner = service.inner();
     let now = inner.clock.now();
     let is_running = |no| service.progress(no).is_some_and(|it| it.state == CrawlState::Running);
-    let mut cleared = inner.turns.unwatched(now);
-    cleared.extend(inner.turns.cleared(now, is_running));
+    let mut cleared = inner.run_queue.unwatched(now);
+    cleared.extend(inner.run_queue.cleared(now, is_running));
     for no in cleared {
         let forgotten = service.work(move |service| forget_fault(service, no)).await;
         if let Err(problem) = forgotten {
@@ -235,7 +235,7 @@ fn ready(service: &Service, no: CrawlNo) -> Result<bool, Problem> {
     // It may have been stopped or thrown away from another terminal while it waited.
     let Some(record) = inner.store.crawl(no)?.filter(goes_on) else { return Ok(false) };
     if let Some(fault) = record.fault.as_ref().and_then(sudden_ends::before_trial)
-        && inner.turns.is_on_trial(no)
+        && inner.run_queue.is_on_trial(no)
     {
         inner.store.set_fault(no, Some(fault))?;
     }
@@ -262,32 +262,32 @@ mod tests {
 
     #[test]
     fn places_are_kept_and_given_back() {
-        let turns = Turns::default();
-        let first = turns.keep_place(2).unwrap();
-        let second = turns.keep_place(2).unwrap();
-        assert!(turns.keep_place(2).is_none(), "two are being made");
-        turns.join(CrawlNo(1));
+        let run_queue = RunQueue::default();
+        let first = run_queue.keep_place(2).unwrap();
+        let second = run_queue.keep_place(2).unwrap();
+        assert!(run_queue.keep_place(2).is_none(), "two are being made");
+        run_queue.join(CrawlNo(1));
         drop(first);
-        assert!(turns.keep_place(2).is_none(), "one waits, one is being made");
+        assert!(run_queue.keep_place(2).is_none(), "one waits, one is being made");
         drop(second);
-        assert!(turns.keep_place(2).is_some(), "one was not made after all");
-        assert!(turns.keep_place(1).is_none(), "the other one waits");
+        assert!(run_queue.keep_place(2).is_some(), "one was not made after all");
+        assert!(run_queue.keep_place(1).is_none(), "the other one waits");
     }
 
     #[test]
     fn suspects_are_tried_one_at_a_time() {
-        let turns = Turns::default();
-        turns.line().suspects.extend([CrawlNo(1), CrawlNo(2)]);
-        (1..=4).for_each(|no| turns.join(CrawlNo(no)));
+        let run_queue = RunQueue::default();
+        run_queue.line().suspects.extend([CrawlNo(1), CrawlNo(2)]);
+        (1..=4).for_each(|no| run_queue.join(CrawlNo(no)));
         let begin = |at| {
-            let next = turns.begin_next(Moment(at));
-            turns.begun();
+            let next = run_queue.begin_next(Moment(at));
+            run_queue.begun();
             next.map(|no| no.0)
         };
         assert_eq!([begin(0), begin(0), begin(0), begin(0)], [Some(1), Some(3), Some(4), None]);
-        assert_eq!(turns.cleared(Moment(TRIAL_MS - 1), |_| true), None);
-        assert_eq!(turns.cleared(Moment(TRIAL_MS), |_| true), Some(CrawlNo(1)));
+        assert_eq!(run_queue.cleared(Moment(TRIAL_MS - 1), |_| true), None);
+        assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| true), Some(CrawlNo(1)));
         assert_eq!(begin(TRIAL_MS), Some(2), "the next one is tried");
-        assert_eq!(turns.cleared(Moment(TRIAL_MS), |_| false), Some(CrawlNo(2)), "it is over");
+        assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| false), Some(CrawlNo(2)), "it is over");
     }
 }
