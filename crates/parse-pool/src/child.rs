@@ -1,136 +1,364 @@
-//! The other end of the socket: a process that reads pages until its parent hangs up.
-//!
-//! It starts no thread, reads no settings and opens nothing but the socket it is told to connect
-//! to, then locks itself in and says hello.
+//! The parent's side of one child: starts it, talks to it, and ends it when it must.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::io::{self, BufReader, Read};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::event::{PollFd, PollFlags};
 use telusur_model::RawPage;
 
-use crate::frames::{self, Batch, Depth, FrameError, Hello, ParseReply};
-use crate::jail::{self, JailLimits};
-use crate::keeper::CHILD_CPU_SECONDS_MAX;
-use crate::parser::InProcess;
-use crate::socket::{self, ChildStream, Endless};
+use crate::child_main::CHILD_COMMAND;
+use crate::frames::{self, Depth, Frame, FrameError, ParseReply};
+use crate::jail::JailReport;
+use crate::socket::{self, ChildStream, Rendezvous, poll};
+use crate::watch::{Interrupts, LimitHit, Task, Watch};
 
-/// The hidden command of the program that makes it a child.
-pub const CHILD_COMMAND: &str = "parse-child";
+/// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
+/// at half of this; only a child whose parent hangs is ended by it.
+pub(crate) const CHILD_CPU_SECONDS_MAX: u64 = 2 * WEAR_MAX.as_secs();
+/// The same as a duration.
+const CHILD_CPU_MAX: Duration = Duration::from_secs(CHILD_CPU_SECONDS_MAX);
+/// Work after which a child is replaced by a fresh one, which also gives back the memory that large
+/// pages have left scattered. A start costs milliseconds.
+const WEAR_MAX: Duration = Duration::from_secs(600);
+/// How long a child that has hung up may take to be gone, before it is killed and its own reason is
+/// lost.
+const GOING_MAX: Duration = Duration::from_secs(2);
+/// The part of what a child says about its end that is kept.
+const LAST_WORDS_MAX: usize = 300;
 
-/// How long answers are held back so that a batch of small pages wakes the parent once. A page that
-/// takes longer goes out at once: its parent waits for it.
-const HOLD_MAX: Duration = Duration::from_millis(2);
+/// Answers that are taken off the socket at once: those of a dozen usual pages.
+const INBOX_BYTES: usize = 64 << 10;
 
-/// Room for answers that is kept from batch to batch: growing it anew each time costs a copy.
-const OUTBOX_BYTES_KEPT: usize = 1 << 20;
-
-/// Runs as a child if the command line of this process asks for it; `None` if it does not. A
-/// program calls this before anything else.
-pub fn child_if_asked() -> Option<ExitCode> {
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next()? != CHILD_COMMAND {
-        return None;
-    }
-    let parser = InProcess::default();
-    Some(child_main(arguments, |page, depth| match depth {
-        Depth::Crawl(text) => ParseReply::Parsed(Box::new(parser.parse_page(page, text))),
-        Depth::Search(text) => ParseReply::ForSearch(Box::new(parser.search_page(page, text))),
-        Depth::Everything => ParseReply::Read(Box::new(parser.read_page(page))),
-    }))
+/// What a page may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildLimits {
+    /// CPU for one page.
+    pub cpu_max: Duration,
+    /// Time for one page, whatever the child does with it. Ten times the CPU: a busy machine is not
+    /// the page's fault.
+    pub wall_max: Duration,
+    /// Memory of a child for its data; the code of the program is not counted.
+    pub memory_bytes: u64,
 }
 
-/// Runs as a child: connects, locks itself in, and reads pages until the parent hangs up. `arguments`
-/// are what follows the program's own: the socket and the memory limit.
-pub fn child_main(
-    arguments: impl Iterator<Item = OsString>,
-    read: impl FnMut(&RawPage, Depth) -> ParseReply,
-) -> ExitCode {
-    match run(arguments, read) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // The parent reads the last words of a child that is gone.
-            eprintln!("{error}");
-            ExitCode::FAILURE
+impl Default for ChildLimits {
+    fn default() -> Self {
+        Self {
+            cpu_max: Duration::from_secs(2),
+            wall_max: Duration::from_secs(20),
+            memory_bytes: 256 << 20,
         }
     }
 }
 
-fn run(
-    mut arguments: impl Iterator<Item = OsString>,
-    read: impl FnMut(&RawPage, Depth) -> ParseReply,
-) -> Result<(), FrameError> {
-    let (Some(path), Some(memory_bytes)) = (
-        arguments.next().map(PathBuf::from),
-        arguments.next().and_then(|text| text.to_str()?.parse().ok()),
-    ) else {
-        let text = "this command is for the program itself: it needs a socket and a memory limit";
-        return Err(FrameError::Io(io::Error::new(io::ErrorKind::InvalidInput, text)));
-    };
-    jail::prepare()?;
-    let stream = socket::connect(&path)?;
-    stream.set_nonblocking(true)?;
-    socket::make_room(&stream)?;
-    let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
-    let jail = jail::lock_in(&stream, limits)?;
-    let mut line = ChildStream::new(&stream, Endless);
-    frames::send_hello(&mut line, &Hello::new(jail))?;
-    serve(&mut line, read)
+/// The program that is run as a child.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChildProgram {
+    /// The executable.
+    pub path: PathBuf,
+    /// What makes it a child; the socket and the memory limit are put behind.
+    pub arguments: Vec<OsString>,
 }
 
-fn serve(
-    line: &mut (impl Read + Write),
-    mut read: impl FnMut(&RawPage, Depth) -> ParseReply,
-) -> Result<(), FrameError> {
-    /// The words of the last panic. The default hook would write them to standard error, which
-    /// nobody reads while the child lives.
-    static PANIC: Mutex<String> = Mutex::new(String::new());
-    std::panic::set_hook(Box::new(|panic| {
-        *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
-    }));
-    let mut outbox = Vec::new();
-    loop {
-        let mut batch = match Batch::read(line) {
-            Ok(batch) => batch,
-            Err(FrameError::Ended) => return Ok(()),
-            Err(error) => return Err(error),
+impl ChildProgram {
+    /// The running program itself, with its hidden command.
+    pub fn this_program() -> io::Result<Self> {
+        // This link leads to the very file that runs, even after an upgrade has put another one in
+        // its place.
+        let link = Path::new("/proc/self/exe");
+        let path = if link.exists() { link.to_owned() } else { std::env::current_exe()? };
+        Ok(Self { path, arguments: vec![CHILD_COMMAND.into()] })
+    }
+}
+
+/// A living child. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct ParserChild {
+    process: Process,
+    stream: UnixStream,
+    limits: ChildLimits,
+    wear: Duration,
+}
+
+/// Why a child has to be replaced.
+#[derive(Debug)]
+pub(crate) enum Death {
+    /// It was gone before it got a byte of the page.
+    Idle { why: String },
+    /// It died of the page, or the page was the last thing it saw. `cpu`: what the page had used.
+    OnPage { why: String, cpu: Duration },
+}
+
+/// What a child has answered, and the CPU that the page took.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) answer: ParseReply,
+    pub(crate) cpu: Duration,
+}
+
+impl ParserChild {
+    /// Starts a child and waits until it has locked itself in.
+    pub(crate) fn start(
+        program: &ChildProgram,
+        limits: &ChildLimits,
+        socket: &Path,
+    ) -> Result<(Self, JailReport), String> {
+        let at = |error: io::Error| format!("socket {}: {error}", socket.display());
+        let rendezvous = Rendezvous::at(socket.to_owned()).map_err(at)?;
+        let mut process = Process::spawn(program, limits, rendezvous.path())
+            .map_err(|error| format!("run {}: {error}", program.path.display()))?;
+        let stream = match process.connection(&rendezvous, limits.wall_max) {
+            Ok(Some(stream)) => stream,
+            Ok(None) => return Err(format!("it did not connect: {}", process.last_words())),
+            Err(error) => return Err(at(error)),
         };
-        let mut sent_at = Instant::now();
-        while let Some(page) = batch.next_page(line)? {
-            let cpu_before = cpu_used();
-            // Reading is pure: whatever it had half done is dropped with the panic.
-            let answer = match catch_unwind(AssertUnwindSafe(|| read(&page, batch.depth()))) {
-                Ok(answer) => answer,
-                Err(_) => {
-                    let mut text = PANIC.lock().unwrap_or_else(PoisonError::into_inner);
-                    ParseReply::Panicked(std::mem::take(&mut *text))
+        stream.set_nonblocking(true).map_err(at)?;
+        socket::make_room(&stream).map_err(at)?;
+        let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
+        let task = Interrupts::default().task();
+        match Frame::read(&mut child.line(task)).and_then(Frame::into_hello) {
+            Ok(hello) => Ok((child, hello.jail)),
+            Err(error) => Err(child.process.exit_reason(&error)),
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Whether it has worked enough for one life.
+    pub(crate) fn is_worn(&self) -> bool {
+        self.wear >= WEAR_MAX
+    }
+
+    /// Has a batch of pages read, in order. After a [`Death`] the child is of no more use, and the
+    /// pages beyond the answers have none.
+    pub(crate) fn read(
+        &mut self,
+        task: &Task,
+        depth: Depth,
+        pages: &[&RawPage],
+        answers: &mut Vec<Answered>,
+    ) -> Result<(), Death> {
+        let mut line = self.line(task.clone());
+        let sent = match frames::send_batch(&mut line, depth, pages) {
+            // Nothing was sent, and the child is as good as before.
+            Err(FrameError::TooLarge { .. }) => {
+                let too_large = || Answered { answer: ParseReply::TooLarge, cpu: Duration::ZERO };
+                answers.extend(pages.iter().map(|_| too_large()));
+                return Ok(());
+            }
+            sent => sent,
+        };
+        let (began, cpu) = (line.began, line.patience.cpu_used());
+        let read = match sent {
+            Ok(()) => self.read_answers(task, depth, pages.len(), answers),
+            Err(error) => Err(Unanswered { error, cpu }),
+        };
+        read.map_err(|Unanswered { error, cpu }| {
+            let why = self.process.exit_reason(&error);
+            if began { Death::OnPage { why, cpu } } else { Death::Idle { why } }
+        })
+    }
+
+    fn read_answers(
+        &mut self,
+        task: &Task,
+        depth: Depth,
+        count: usize,
+        answers: &mut Vec<Answered>,
+    ) -> Result<(), Unanswered> {
+        let watch = || Watch::new(self.process.pid(), self.limits, task.clone());
+        // Answers are small and come several at once: they are taken off the socket together.
+        let mut line =
+            BufReader::with_capacity(INBOX_BYTES, ChildStream::new(&self.stream, watch()));
+        let mut shares = Shares::default();
+        let mut failed = None;
+        for _ in 0..count {
+            let answer = read_answer(&mut line, depth);
+            // Each page has its own limits.
+            let ended = std::mem::replace(&mut line.get_mut().patience, watch());
+            self.wear += ended.time_at_most();
+            let cpu = ended.cpu_used();
+            match answer {
+                Ok((answer, told)) => {
+                    shares.add(cpu, told);
+                    answers.push(Answered { answer, cpu: Duration::ZERO });
                 }
-            };
-            frames::append_answer(&mut outbox, &answer)?;
-            // An answer that is held goes out with the next long page: the parent's clock alone would
-            // take the time of that page for the time of this one.
-            frames::append_took(&mut outbox, cpu_used().saturating_sub(cpu_before))?;
-            if sent_at.elapsed() > HOLD_MAX {
-                batch.take_off(line)?;
-                line.write_all(&outbox)?;
-                outbox.clear();
-                sent_at = Instant::now();
+                Err(error) => {
+                    failed = Some(Unanswered { error, cpu });
+                    break;
+                }
             }
         }
-        line.write_all(&outbox)?;
-        outbox.clear();
-        // What one huge page needed is not kept for the rest of the child's life.
-        outbox.shrink_to(OUTBOX_BYTES_KEPT);
+        if failed.is_none() && !line.buffer().is_empty() {
+            let error = FrameError::Malformed("more answers than pages".to_owned());
+            failed = Some(Unanswered { error, cpu: Duration::ZERO });
+        }
+        let answered = answers.len() - shares.told.len();
+        for (answered, cpu) in answers[answered..].iter_mut().zip(shares.cpu()) {
+            answered.cpu = cpu;
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// The line to the child for the time of one page: reading and writing fail when the page has
+    /// cost too much.
+    fn line(&self, task: Task) -> ChildStream<'_, Watch> {
+        ChildStream::new(&self.stream, Watch::new(self.process.pid(), self.limits, task))
     }
 }
 
-/// The CPU time of this thread, the only one here.
-fn cpu_used() -> Duration {
-    let used = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(used).unwrap_or_default()
+fn read_answer(line: &mut impl Read, depth: Depth) -> Result<(ParseReply, Duration), FrameError> {
+    let answer = Frame::read(line)?.into_answer(depth)?;
+    Ok((answer, Frame::read(line)?.into_took()?))
+}
+
+/// The CPU time of the pages of a batch. Their sum is measured from outside, so that no page can make
+/// itself cheap. How it is shared is what the child says: answers come several at once, and the time
+/// between two of them is not that of one page.
+#[derive(Default)]
+struct Shares {
+    measured: Duration,
+    told: Vec<Duration>,
+}
+
+impl Shares {
+    fn add(&mut self, measured: Duration, told: Duration) {
+        self.measured += measured;
+        // Something for everybody: a sum of zero cannot be shared. No more than can be summed up.
+        self.told.push(told.clamp(Duration::from_micros(1), CHILD_CPU_MAX));
+    }
+
+    fn cpu(&self) -> impl Iterator<Item = Duration> {
+        let sum: Duration = self.told.iter().sum();
+        self.told.iter().map(move |told| self.measured.mul_f64(told.div_duration_f64(sum)))
+    }
+}
+
+/// Why a page has no answer, and the CPU that it had used until then.
+struct Unanswered {
+    error: FrameError,
+    cpu: Duration,
+}
+
+/// The process of a child. Dropping it kills it and takes it off the process table.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Process {
+    fn spawn(program: &ChildProgram, limits: &ChildLimits, socket: &Path) -> io::Result<Self> {
+        let child = Command::new(&program.path)
+            .arg0("telusur")
+            .args(&program.arguments)
+            .arg(std::path::absolute(socket)?)
+            .arg(limits.memory_bytes.to_string())
+            .env_clear()
+            // mimalloc reserves 1 GiB of writable memory at its start. No limit that is set later
+            // would keep the child from using it.
+            .env("MIMALLOC_ARENA_RESERVE", "32MiB")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        Ok(Self(child))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    /// Waits for the child at the rendezvous; `None` if it died, or did not come.
+    fn connection(&self, at: &Rendezvous, time_max: Duration) -> io::Result<Option<UnixStream>> {
+        loop {
+            let mut events = vec![PollFd::new(at, PollFlags::IN)];
+            events.extend(self.0.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::empty())));
+            if poll(&mut events, Some(time_max))? == 0
+                || !events[0].revents().contains(PollFlags::IN)
+            {
+                return Ok(None);
+            }
+            if let Some(stream) = at.take(self.pid())? {
+                return Ok(Some(stream));
+            }
+        }
+    }
+
+    /// How the child ended, in words; if it has not ended yet, it does now.
+    fn exit_reason(&mut self, error: &FrameError) -> String {
+        match error {
+            FrameError::Io(error) if error.get_ref().is_some_and(|why| why.is::<LimitHit>()) => {
+                format!("the parser was stopped: {error}")
+            }
+            FrameError::Ended | FrameError::Io(_) => {
+                format!("the parser died: {}", self.last_words())
+            }
+            FrameError::TooLarge { .. } | FrameError::Malformed(_) => {
+                format!("the parser was stopped: it sent {error}")
+            }
+        }
+    }
+
+    /// Its exit status, and what it wrote to standard error.
+    fn last_words(&mut self) -> String {
+        // Only the child holds the other end: when that is closed, the child is gone or nearly so.
+        if let Some(end) = &self.0.stderr {
+            let _ = poll(&mut [PollFd::new(end, PollFlags::empty())], Some(GOING_MAX));
+        }
+        let _ = self.0.kill();
+        let status = match self.0.wait() {
+            Ok(status) => status_words(status),
+            Err(error) => error.to_string(),
+        };
+        let mut words = Vec::new();
+        if let Some(end) = self.0.stderr.take() {
+            let _ = end.take(LAST_WORDS_MAX as u64).read_to_end(&mut words);
+        }
+        match plain(&String::from_utf8_lossy(&words)) {
+            words if words.is_empty() => status,
+            words => format!("{status}: {words}"),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Text from a child, fit for a terminal: the child may be in the hands of a page.
+pub(crate) fn plain(text: &str) -> String {
+    let text: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LAST_WORDS_MAX).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn status_words(status: ExitStatus) -> String {
+    match status.signal() {
+        Some(libc::SIGABRT) => "aborted (signal 6)".to_owned(),
+        Some(libc::SIGKILL) => "killed (signal 9)".to_owned(),
+        Some(libc::SIGSEGV) => "bad memory access (signal 11)".to_owned(),
+        Some(libc::SIGXCPU) => "out of CPU (signal 24)".to_owned(),
+        Some(signal) => format!("signal {signal}"),
+        None => format!("exit code {}", status.code().unwrap_or_default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_child_cannot_drive_a_terminal() {
+        assert_eq!(plain("\x1b[2Jno\r\n\u{9b}more\n"), "[2Jno more");
+        assert_eq!(plain(&"x".repeat(1000)).len(), LAST_WORDS_MAX);
+    }
 }

@@ -5,10 +5,10 @@
 //! two: [`InProcess`] parses in the calling thread, [`ParserPool`] hands the page to a jailed child
 //! of the same program. Linux only: the jail is made of Linux' parts.
 //!
-//! The way of a page: `pool` leases a child to the calling thread, `keeper` is the parent's side of
+//! The way of a page: `pool` leases a child to the calling thread, `child` is the parent's side of
 //! that child, `frames` is what they say to each other over a Unix socket, `watch` decides when a
 //! page has cost too much, `child` is the other end of the socket, inside the walls of `jail`.
-//! Children are born in `nursery`, through the rendezvous of `socket`.
+//! Children are started in `spawner`, through the rendezvous of `socket`.
 //!
 //! This crate never parses by itself, never touches the network, and never tries a page a third
 //! time.
@@ -18,20 +18,20 @@ mod parser;
 mod pool;
 mod restarts;
 
-mod nursery;
 mod socket;
+mod spawner;
 
-mod keeper;
+mod child;
 mod watch;
 
 pub mod frames;
 
-mod child;
+mod child_main;
 mod jail;
 
-pub use crate::child::{CHILD_COMMAND, child_if_asked, child_main};
+pub use crate::child::{ChildLimits, ChildProgram};
+pub use crate::child_main::{CHILD_COMMAND, child_if_asked, child_main};
 pub use crate::jail::{JailReport, Wall};
-pub use crate::keeper::{ChildLimits, ChildProgram};
 pub use crate::parser::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 pub use crate::pool::{ParserPool, PoolSettings};
 pub use crate::socket::{private_listener, through_short_path};

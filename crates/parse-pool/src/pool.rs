@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use telusur_model::{PageContent, PageUrl, ParsedPage, RawPage, SearchPage};
 
+use crate::child::{Answered, ChildLimits, ChildProgram, Death, ParserChild, plain};
 use crate::frames::{Depth, FRAME_BYTES_MAX, ParseReply};
 use crate::jail::JailReport;
-use crate::keeper::{Answered, ChildLimits, ChildProgram, Death, ParserChild, plain};
-use crate::nursery::{Nursery, Parentage};
 use crate::parser::{Parser, PoolError, ReadPage, Reading, VisibleText, panicked};
 use crate::restarts::{PAUSE_MAX, Restarts};
+use crate::spawner::{SpawnSettings, Spawner};
 use crate::watch::{Interrupts, Task};
 
 /// Pages that are given to a child at once, if they are small: each batch costs two wake-ups,
@@ -64,7 +64,7 @@ impl PoolSettings {
 pub struct ParserPool {
     places: Mutex<Places>,
     place_freed: Condvar,
-    nursery: Nursery,
+    spawner: Spawner,
     jail: JailReport,
     /// Children that died since a page was last read, without having been killed by one.
     fruitless: AtomicU32,
@@ -92,12 +92,12 @@ impl ParserPool {
         let PoolSettings { socket, children, program, limits, pause_first } = settings;
         let children = children.max(1);
         let start = |why| PoolError::Start { why };
-        let nursery = Nursery::open(Parentage { program, limits, socket })
+        let spawner = Spawner::open(SpawnSettings { program, limits, socket })
             .map_err(|error| start(error.to_string()))?;
-        let (first, jail) = nursery.child().map_err(start)?;
+        let (first, jail) = spawner.child().map_err(start)?;
         let mut resting = vec![first];
         while resting.len() < children {
-            resting.push(nursery.child().map_err(start)?.0);
+            resting.push(spawner.child().map_err(start)?.0);
         }
         let mut answers = Vec::new();
         let interrupts = Interrupts::default();
@@ -110,7 +110,7 @@ impl ParserPool {
         Ok(Self {
             places: Mutex::new(Places { resting, vacant: 0 }),
             place_freed: Condvar::new(),
-            nursery,
+            spawner,
             jail,
             fruitless: AtomicU32::new(0),
             restarts: Mutex::default(),
@@ -228,7 +228,7 @@ impl ParserPool {
         let mut lease = ChildLease { pool: self, child: None };
         loop {
             self.pause_before_start(task)?;
-            match self.nursery.child() {
+            match self.spawner.child() {
                 Ok((child, _)) => {
                     lease.child = Some(child);
                     return Ok(lease);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::keeper::ChildLimits;
+use crate::child::ChildLimits;
 use crate::socket::Patience;
 
 /// How long a parent waits before it looks whether the child has used too much. Nearly every page

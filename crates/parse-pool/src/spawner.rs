@@ -1,4 +1,4 @@
-//! Where children are born: one thread that lives as long as the pool.
+//! Starts children: one thread that lives as long as the pool.
 //!
 //! The kernel ends a child together with the *thread* that started it, not with the process. Were
 //! children started by whichever thread needs one, they would die with it.
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
+use crate::child::{ChildLimits, ChildProgram, ParserChild};
 use crate::jail::JailReport;
-use crate::keeper::{ChildLimits, ChildProgram, ParserChild};
 
 /// What every child of a pool is made of.
 #[derive(Debug)]
-pub(crate) struct Parentage {
+pub(crate) struct SpawnSettings {
     pub(crate) program: ChildProgram,
     pub(crate) limits: ChildLimits,
     pub(crate) socket: PathBuf,
@@ -22,16 +22,16 @@ type Birth = Result<(ParserChild, JailReport), String>;
 
 /// The thread that starts children, one at a time.
 #[derive(Debug)]
-pub(crate) struct Nursery {
+pub(crate) struct Spawner {
     orders: Option<Sender<SyncSender<Birth>>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Nursery {
-    pub(crate) fn open(parentage: Parentage) -> std::io::Result<Self> {
+impl Spawner {
+    pub(crate) fn open(parentage: SpawnSettings) -> std::io::Result<Self> {
         let (orders, received) = channel();
         let thread = std::thread::Builder::new()
-            .name("parser-nursery".to_owned())
+            .name("parser-spawner".to_owned())
             .spawn(move || run(&parentage, &received))?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
@@ -45,7 +45,7 @@ impl Nursery {
     }
 }
 
-impl Drop for Nursery {
+impl Drop for Spawner {
     fn drop(&mut self) {
         drop(self.orders.take());
         if let Some(thread) = self.thread.take() {
@@ -54,8 +54,8 @@ impl Drop for Nursery {
     }
 }
 
-fn run(parentage: &Parentage, orders: &Receiver<SyncSender<Birth>>) {
-    let Parentage { program, limits, socket } = parentage;
+fn run(parentage: &SpawnSettings, orders: &Receiver<SyncSender<Birth>>) {
+    let SpawnSettings { program, limits, socket } = parentage;
     for order in orders {
         // Nobody waits any more: the child is dropped, and ends.
         let _ = order.send(ParserChild::start(program, limits, socket));
