@@ -16,7 +16,9 @@ use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
 };
-use telusur_store::{Committed, CrawlRecord, Ending, Gone, How, KeptRun, NewlyQueued, Store};
+use telusur_store::{
+    Committed, CrawlRecord, Dequeued, Ending, KeptRun, NewlyQueued, Store, VisitOutcome,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use self::lifecycle::DRAIN_MS_MAX;
@@ -447,8 +449,8 @@ impl CrawlTask {
         if let Some(index) = self.index.as_ref().filter(|_| !committed.stored.is_empty()) {
             index.wake(&committed.stored);
         }
-        for gone in &committed.gone {
-            let Gone { crawl, place, stored_page, .. } = *gone;
+        for gone in &committed.dequeued {
+            let Dequeued { crawl, place, stored_page, .. } = *gone;
             match gone.id_state {
                 Some(state) => {
                     let end = IdEnd { state, stored_page };
@@ -608,14 +610,14 @@ fn refusal(
     visit: &Visit,
     context: &CrawlContext,
     prerequisites: &mut Prerequisites,
-) -> Option<How> {
+) -> Option<VisitOutcome> {
     // The exclusion may be younger than the link. Exclusions are for pages: robots.txt, probes and
     // sitemaps are asked for whatever the user excludes.
     if visit.purpose == Purpose::Page
         && let Some(pattern) = context.scope.exclusion(&visit.url)
     {
         let rule = format!("exclude {pattern}");
-        return Some(How::Skipped { reason: Reason::Excluded, rule });
+        return Some(VisitOutcome::Skipped { reason: Reason::Excluded, rule });
     }
     // So may be the look-alikes that found out a trap.
     let is_link = visit.purpose == Purpose::Page && visit.depth > 0;
@@ -623,7 +625,7 @@ fn refusal(
         && let Some((reason @ Reason::TrapSuspected, rule)) =
             context.scope.learned_refusal(&visit.url, || context.scope.is_included(&visit.url))
     {
-        return Some(How::Skipped { reason, rule });
+        return Some(VisitOutcome::Skipped { reason, rule });
     }
     let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
     if obeys && visit.purpose != Purpose::Robots { prerequisites.judge(visit) } else { None }

@@ -9,7 +9,7 @@ use telusur_model::{
     Crawl, FetchOutcome, IdOutcome, IdState, MissingError, MissingPages, Moment, PageUrl, Reason,
     Retry, Timestamp, Visit, Walk,
 };
-use telusur_store::{How, IdEnding, KeptRun, KeptState};
+use telusur_store::{IdEnding, KeptRun, KeptState, VisitOutcome};
 
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;
@@ -105,10 +105,10 @@ impl CrawlContext {
 
     /// What is kept of an id that was not asked for: a hole if a rule forbids it, and another
     /// attempt if that may change.
-    pub(crate) fn id_refused(&self, visit: &Visit, how: &How) -> Option<IdEnding> {
+    pub(crate) fn id_refused(&self, visit: &Visit, how: &VisitOutcome) -> Option<IdEnding> {
         let (answer, why) = match how {
-            How::Later { reason, .. } => (IdOutcome::Failed(Retry::NotCounted), *reason),
-            How::Skipped { reason, .. } | How::Failed { reason, .. } => {
+            VisitOutcome::Later { reason, .. } => (IdOutcome::Failed(Retry::NotCounted), *reason),
+            VisitOutcome::Skipped { reason, .. } | VisitOutcome::Failed { reason, .. } => {
                 (IdOutcome::Failed(Retry::Never), *reason)
             }
             _ => return None,

@@ -3,7 +3,7 @@
 
 use telusur_frontier::{Frontier, PageCost, ParseCharge};
 use telusur_model::{CrawlNo, Host, Moment, ParkedHost, Purpose, Reason, Visit};
-use telusur_store::How;
+use telusur_store::VisitOutcome;
 
 use crate::crawl_task::CrawlTask;
 use crate::parse_stage::ParseWork;
@@ -38,14 +38,14 @@ pub(crate) fn parked_hosts(frontier: &Frontier, crawl: CrawlNo) -> Vec<ParkedHos
 }
 
 /// Why a visit is not carried out, if its host's pages cannot be parsed.
-pub(crate) fn unparsable(visit: &Visit, frontier: &Frontier) -> Option<How> {
+pub(crate) fn unparsable(visit: &Visit, frontier: &Frontier) -> Option<VisitOutcome> {
     if visit.purpose != Purpose::Page {
         return None;
     }
     let parked = frontier.parked(&visit.url.host()).filter(|parked| parked.left_ms.is_none())?;
     let kills = parked.kills;
     let detail = format!("the host is parked: {kills} of its pages in a row stopped the parser");
-    Some(How::Failed { reason: Reason::ParseLimit, detail })
+    Some(VisitOutcome::Failed { reason: Reason::ParseLimit, detail })
 }
 
 impl CrawlTask {

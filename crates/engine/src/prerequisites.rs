@@ -11,7 +11,7 @@ use telusur_model::{
     CrawlNo, Door, Host, Lane, OriginRow, PageUrl, Purpose, QueuePlace, Reason, RobotsAnswer,
     RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
-use telusur_store::{Found, How};
+use telusur_store::{Found, VisitOutcome};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
@@ -65,7 +65,7 @@ enum Known {
 
 impl Prerequisites {
     /// What becomes of a visit by the rules of its origin; `None`: it may go out.
-    pub(crate) fn judge(&mut self, visit: &Visit) -> Option<How> {
+    pub(crate) fn judge(&mut self, visit: &Visit) -> Option<VisitOutcome> {
         self.ticks += 1;
         let key = key_of(visit.crawl, &visit.url);
         let Some(standing) = self.origins.get_mut(&key) else {
@@ -76,13 +76,13 @@ impl Prerequisites {
         match &standing.rules {
             Known::Rules(rules) => {
                 let rule = forbidding_rule(rules, &visit.url)?;
-                Some(How::Skipped { reason: Reason::RobotsDisallowed, rule })
+                Some(VisitOutcome::Skipped { reason: Reason::RobotsDisallowed, rule })
             }
             Known::Barred { why, detail, due: Some(due) } => {
                 Some(later(*due, *why, detail.clone()))
             }
             Known::Barred { why, detail, due: None } => {
-                Some(How::Failed { reason: *why, detail: detail.clone() })
+                Some(VisitOutcome::Failed { reason: *why, detail: detail.clone() })
             }
         }
     }
@@ -448,8 +448,8 @@ fn prerequisite(
     }
 }
 
-fn later(due: Timestamp, reason: Reason, detail: String) -> How {
-    How::Later { due, counted: false, reason, status: None, detail }
+fn later(due: Timestamp, reason: Reason, detail: String) -> VisitOutcome {
+    VisitOutcome::Later { due, counted: false, reason, status: None, detail }
 }
 
 fn key_of(crawl: CrawlNo, url: &PageUrl) -> Key {

@@ -2,7 +2,7 @@
 
 use telusur_fetch::sitemap::{self, EntryKind};
 use telusur_model::{Discovery, PageUrl, Purpose, RawPage, Via, Visit, matches_topic};
-use telusur_store::How;
+use telusur_store::VisitOutcome;
 
 use crate::context::CrawlContext;
 
@@ -11,7 +11,7 @@ const NESTING_MAX: u8 = 2;
 
 /// What a sitemap lists.
 pub(crate) struct SitemapReading {
-    pub(crate) how: How,
+    pub(crate) how: VisitOutcome,
     pub(crate) discoveries: Vec<Discovery>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) fn read_sitemap(
     }
     let trouble = listed.trouble.map(|trouble| format!("{}: {trouble}", trouble.word()));
     let entries = u32::try_from(discoveries.len()).unwrap_or(u32::MAX);
-    SitemapReading { how: How::Sitemap { entries, dropped, trouble }, discoveries }
+    SitemapReading { how: VisitOutcome::Sitemap { entries, dropped, trouble }, discoveries }
 }
 
 /// A sitemap without entries, and why.
 fn unread(trouble: String) -> SitemapReading {
-    let how = How::Sitemap { entries: 0, dropped: 0, trouble: Some(trouble) };
+    let how = VisitOutcome::Sitemap { entries: 0, dropped: 0, trouble: Some(trouble) };
     SitemapReading { how, discoveries: Vec::new() }
 }
 

@@ -13,7 +13,7 @@ use telusur_model::{
     matches_topic,
 };
 use telusur_parse_pool::{PoolError, Reading};
-use telusur_store::{Ending, How, IdEnding, PageToStore};
+use telusur_store::{Ending, IdEnding, PageToStore, VisitOutcome};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
@@ -85,17 +85,19 @@ impl ParseWorker {
         fetched: Fetched,
         disposition: Disposition,
         ahead: Option<Reading<PageRead>>,
-    ) -> Result<(How, Option<IdEnding>, Found), PoolError> {
+    ) -> Result<(VisitOutcome, Option<IdEnding>, Found), PoolError> {
         let mut found = Found::default();
         let (mut why, status) = trouble(&fetched.outcome);
         let is_excused = matches!(disposition, Disposition::Retry { counted: false, .. });
         let (answer, how) = match fetched.outcome {
             // Not its own failure: it is asked again, and no attempt is used up.
-            _ if is_excused => (IdOutcome::Failed(Retry::NotCounted), How::NoPage { status }),
+            _ if is_excused => {
+                (IdOutcome::Failed(Retry::NotCounted), VisitOutcome::NoPage { status })
+            }
             FetchOutcome::NotModified => {
                 match self.unchanged(asked, fetched.took_ms, &mut found)? {
-                    how @ How::Page(_) => (IdOutcome::Content, how),
-                    _ => (IdOutcome::Failed(Retry::Never), How::NoPage { status }),
+                    how @ VisitOutcome::Page(_) => (IdOutcome::Content, how),
+                    _ => (IdOutcome::Failed(Retry::Never), VisitOutcome::NoPage { status }),
                 }
             }
             FetchOutcome::Page(page) => {
@@ -116,18 +118,18 @@ impl ParseWorker {
                     (answer, why) = (IdOutcome::Missing, Some(Reason::SoftNotFound));
                 }
                 let how = match answer {
-                    IdOutcome::Content => How::Page(Box::new(self.page(
+                    IdOutcome::Content => VisitOutcome::Page(Box::new(self.page(
                         asked,
                         page,
                         reading,
                         fetched.took_ms,
                         &mut found,
                     ))),
-                    IdOutcome::Missing | IdOutcome::Failed(_) => How::NoPage { status },
+                    IdOutcome::Missing | IdOutcome::Failed(_) => VisitOutcome::NoPage { status },
                 };
                 (answer, how)
             }
-            outcome => (asked.judge(&outcome, ""), How::NoPage { status }),
+            outcome => (asked.judge(&outcome, ""), VisitOutcome::NoPage { status }),
         };
         if !asked.context.crawl.follows_links() {
             found = Found::default();
@@ -165,7 +167,7 @@ impl ParseWorker {
         fetched: Fetched,
         ahead: Option<Reading<PageRead>>,
         found: &mut Found,
-    ) -> Result<How, PoolError> {
+    ) -> Result<VisitOutcome, PoolError> {
         Ok(match fetched.outcome {
             FetchOutcome::Page(page) if let Purpose::Sitemap { nesting } = asked.visit.purpose => {
                 let reading = read_sitemap(asked.visit, &page, nesting, asked.context);
@@ -181,14 +183,20 @@ impl ParseWorker {
                     let _ = self.commit.send(CommitWork::Traps { crawl, marks: noted.marks });
                 }
                 if let Some(rule) = noted.rule {
-                    return Ok(How::Skipped { reason: Reason::TrapSuspected, rule });
+                    return Ok(VisitOutcome::Skipped { reason: Reason::TrapSuspected, rule });
                 }
                 let asked = &Asked { is_repeated: noted.is_repeated, ..*asked };
-                How::Page(Box::new(self.page(asked, page, reading, fetched.took_ms, found)))
+                VisitOutcome::Page(Box::new(self.page(
+                    asked,
+                    page,
+                    reading,
+                    fetched.took_ms,
+                    found,
+                )))
             }
             FetchOutcome::Redirected { status, to } => redirect(asked, status, to, found),
             FetchOutcome::Refused { why, detail } | FetchOutcome::Failed { why, detail, .. } => {
-                How::Failed { reason: why, detail }
+                VisitOutcome::Failed { reason: why, detail }
             }
             FetchOutcome::NotModified => self.unchanged(asked, fetched.took_ms, found)?,
         })
@@ -200,20 +208,20 @@ impl ParseWorker {
         asked: &Asked<'_>,
         took_ms: u64,
         found: &mut Found,
-    ) -> Result<How, PoolError> {
+    ) -> Result<VisitOutcome, PoolError> {
         let earlier = self
             .earlier(asked)
             .and_then(|page| stored_answer(self.store.as_ref(), &page).ok().flatten());
         let Some(page) = earlier else {
             let detail =
                 "the server says it is unchanged, but what it was is not stored".to_owned();
-            return Ok(How::Failed { reason: Reason::ProtocolError, detail });
+            return Ok(VisitOutcome::Failed { reason: Reason::ProtocolError, detail });
         };
         let reading = self.reading(&page, None, asked.cpu)?;
         let mut stored = self.page(asked, page, reading, took_ms, found);
         stored.record.change = Some(Change::NotSent);
         stored.record.wire_bytes = 0;
-        Ok(How::Page(Box::new(stored)))
+        Ok(VisitOutcome::Page(Box::new(stored)))
     }
 
     /// The page that the repeated crawl has for this URL.
@@ -348,7 +356,7 @@ fn trouble(outcome: &FetchOutcome) -> (Option<Reason>, Option<u16>) {
 fn ending(
     visit: Visit,
     context: &CrawlContext,
-    how: How,
+    how: VisitOutcome,
     id: Option<IdEnding>,
     found: Found,
     at: Timestamp,
@@ -422,9 +430,9 @@ fn key_for(purpose: Purpose, context: &CrawlContext, url: &PageUrl) -> UrlKey {
     }
 }
 
-fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> How {
+fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> VisitOutcome {
     if let Some((reason, detail)) = redirect_fault(asked.visit, asked.context, &to) {
-        return How::Failed { reason, detail };
+        return VisitOutcome::Failed { reason, detail };
     }
     let purpose = asked.visit.purpose;
     let key = key_for(purpose, asked.context, &to);
@@ -438,10 +446,10 @@ fn redirect(asked: &Asked<'_>, status: u16, to: PageUrl, found: &mut Found) -> H
         lastmod,
         ..Discovery::page(to, key, Via::Redirect)
     });
-    How::Redirected { status, to: target }
+    VisitOutcome::Redirected { status, to: target }
 }
 
-fn later(fetched: &Fetched, at: Timestamp, after_ms: u64, counted: bool) -> How {
+fn later(fetched: &Fetched, at: Timestamp, after_ms: u64, counted: bool) -> VisitOutcome {
     let (reason, status, detail) = match &fetched.outcome {
         FetchOutcome::Page(page) => {
             // The next process must know that the host itself chose the time.
@@ -458,7 +466,7 @@ fn later(fetched: &Fetched, at: Timestamp, after_ms: u64, counted: bool) -> How 
         FetchOutcome::NotModified => (Reason::HttpError, Some(304), String::new()),
     };
     let due = at.plus(std::time::Duration::from_millis(after_ms));
-    How::Later { due, counted, reason, status, detail }
+    VisitOutcome::Later { due, counted, reason, status, detail }
 }
 
 fn record(asked: &Asked<'_>, page: &RawPage, parsed: &ParsedPage, took_ms: u64) -> PageRecord {

@@ -10,7 +10,7 @@ use telusur_model::{
     Crawl, CrawlId, CrawlNo, Discovery, FetchRules, Keep, Limits, PageUrl, Politeness, Reason,
     Scope, ScopeKind, ScopeRules, Seeds, Timestamp, UrlKeyer, Via,
 };
-use telusur_store::{CrawlStore, Ending, FrontierStore, How, NewCrawl, QueueRange, Step};
+use telusur_store::{CrawlStore, Ending, FrontierStore, NewCrawl, QueueRange, Step, VisitOutcome};
 use telusur_store_embedded::EmbeddedStore;
 
 // The allocator of the product: memory figures depend on it.
@@ -67,7 +67,7 @@ fn main() {
                 .collect();
             Ending {
                 visit: queued.visit,
-                how: How::Failed { reason: Reason::HttpError, detail: String::new() },
+                how: VisitOutcome::Failed { reason: Reason::HttpError, detail: String::new() },
                 at: Timestamp(1),
                 requested_at: None,
                 discoveries,

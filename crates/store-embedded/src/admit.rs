@@ -23,55 +23,66 @@ const REFUSED_PER_HOST_MAX: u64 = 100_000;
 
 impl StepWriter<'_> {
     /// Takes in those of the links that are new.
-    pub(crate) fn follow(&mut self, discoveries: Vec<Discovery>, trail: &Trail, scope: &Scope) {
+    pub(crate) fn follow(
+        &mut self,
+        discoveries: Vec<Discovery>,
+        context: &LinkContext,
+        scope: &Scope,
+    ) {
         for discovery in discoveries {
-            if self.take_new(trail.crawl, discovery.key) || self.revive(trail.crawl, &discovery) {
-                self.admit(discovery, trail, scope);
+            if self.take_new(context.crawl, discovery.key) || self.revive(context.crawl, &discovery)
+            {
+                self.follow_link(discovery, context, scope);
             }
         }
     }
 
     /// Judges a new link: to the queue, or kept with the reason why not.
-    fn admit(&mut self, discovery: Discovery, trail: &Trail, scope: &Scope) {
-        let refusal = self.refusal(&discovery, trail, scope);
+    fn follow_link(&mut self, discovery: Discovery, context: &LinkContext, scope: &Scope) {
+        let refusal = self.refusal(&discovery, context, scope);
         let Discovery { url, key, hot, via, purpose, nofollow: _, lastmod } = discovery;
-        let depth = trail.depth_of(via, purpose);
+        let depth = context.depth_of(via, purpose);
         let lane = if hot { Lane::Hot } else { Lane::Plain };
         let visit = Visit {
-            crawl: trail.crawl,
+            crawl: context.crawl,
             purpose,
             place: QueuePlace { lane, order: u64::from(depth), seq: self.next_seq() },
-            hops_outside: trail.hops_outside.saturating_add(u8::from(scope.is_outside(&url))),
+            hops_outside: context.hops_outside.saturating_add(u8::from(scope.is_outside(&url))),
             url,
             key,
             depth,
             via,
-            found_at: trail.at,
-            referrer: trail.referrer_of(via),
-            redirects: trail.redirects_of(via),
+            found_at: context.at,
+            referrer: context.referrer_of(via),
+            redirects: context.redirects_of(via),
             lastmod,
             attempt: 1,
         };
         match refusal {
-            None => self.take_in(visit),
+            None => self.admit(visit),
             Some(refusal) => self.refuse(visit, refusal),
         }
     }
 
-    fn refusal(&mut self, discovery: &Discovery, trail: &Trail, scope: &Scope) -> Option<Refusal> {
+    fn refusal(
+        &mut self,
+        discovery: &Discovery,
+        context: &LinkContext,
+        scope: &Scope,
+    ) -> Option<Refusal> {
         let Discovery { url, via, purpose, nofollow, .. } = discovery;
         if *nofollow {
-            let rule = format!("marked nofollow on {}", trail.url);
+            let rule = format!("marked nofollow on {}", context.url);
             return Some(Refusal::Rule { reason: Reason::Nofollow, rule });
         }
         let is_sitemap = matches!(purpose, Purpose::Sitemap { .. });
         // The patterns are matched once for a link: those of a user may take long.
         let LinkVerdict { verdict, is_included } = match is_sitemap {
             true => LinkVerdict {
-                verdict: self.sitemap_verdict(trail.crawl, url),
+                verdict: self.sitemap_verdict(context.crawl, url),
                 is_included: scope.is_included(url),
             },
-            false => scope.judge(url, trail.depth_of(*via, *purpose), trail.hops_outside),
+            false => scope.judge(url, context.depth_of(*via, *purpose), context.hops_outside),
         };
         if let Some(refusal) = Refusal::of(verdict) {
             return Some(refusal);
@@ -83,7 +94,7 @@ impl StepWriter<'_> {
         if is_sitemap {
             return None;
         }
-        let full = self.full_budget(trail.crawl, url, is_included)?;
+        let full = self.full_budget(context.crawl, url, is_included)?;
         Some(Refusal::Full { full, is_included })
     }
 
@@ -109,7 +120,7 @@ impl StepWriter<'_> {
     }
 
     /// A new URL joins the queue of its host.
-    pub(crate) fn take_in(&mut self, visit: Visit) {
+    pub(crate) fn admit(&mut self, visit: Visit) {
         let (crawl, host) = (visit.crawl, visit.url.host());
         self.crawl_memory(crawl).stats.queued += 1;
         if matches!(visit.purpose, Purpose::Sitemap { .. }) {
@@ -212,7 +223,7 @@ pub(crate) fn is_beyond_count(
 }
 
 /// What a visit hands on to the links found on it.
-pub(crate) struct Trail {
+pub(crate) struct LinkContext {
     crawl: CrawlNo,
     at: Timestamp,
     depth: u16,
@@ -222,7 +233,7 @@ pub(crate) struct Trail {
     redirects: Vec<String>,
 }
 
-impl Trail {
+impl LinkContext {
     pub(crate) fn of(visit: &Visit, at: Timestamp) -> Self {
         Self {
             crawl: visit.crawl,

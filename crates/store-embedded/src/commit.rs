@@ -8,11 +8,11 @@ use telusur_model::{
     PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
 use telusur_store::{
-    Committed, Ending, Gone, How, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
-    UrlRecord, UrlState,
+    Committed, Dequeued, Ending, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
+    UrlRecord, UrlState, VisitOutcome,
 };
 
-use crate::admit::Trail;
+use crate::admit::LinkContext;
 use crate::crawls::{CrawlRow, encode_row};
 use crate::memory::{CrawlMemory, Memory, keyer};
 use crate::rows::{self, QueueRow, UrlRow, encode};
@@ -85,8 +85,8 @@ impl<'a> StepWriter<'a> {
             self.end(ending, place);
         }
         for found in found {
-            let trail = Trail::of_file(&found);
-            self.follow(found.discoveries, &trail, &found.scope);
+            let context = LinkContext::of_file(&found);
+            self.follow(found.discoveries, &context, &found.scope);
         }
         self.import(step.imports)?;
         self.reread(step.reread)?;
@@ -103,7 +103,7 @@ impl<'a> StepWriter<'a> {
             self.put_trap(crawl, &mark)?;
         }
         for (crawl, walk, run) in step.runs {
-            self.lay_run(crawl, walk, run);
+            self.write_run(crawl, walk, run);
         }
         for (crawl, host, at) in step.prerequisite_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));
@@ -159,7 +159,7 @@ impl<'a> StepWriter<'a> {
                 continue;
             }
             let place = QueuePlace { lane: Lane::Plain, order: 0, seq: self.next_seq() };
-            self.take_in(seed_visit(crawl, Purpose::Page, url, key, place));
+            self.admit(seed_visit(crawl, Purpose::Page, url, key, place));
         }
         for url in &crawl.sitemaps.urls {
             let key = keyer.sitemap_key(url);
@@ -167,7 +167,7 @@ impl<'a> StepWriter<'a> {
             if self.take_new(crawl.no, key) {
                 let place = QueuePlace { lane: Lane::Plain, order: 0, seq: self.next_seq() };
                 let purpose = Purpose::Sitemap { nesting: 0 };
-                self.take_in(seed_visit(crawl, purpose, url, key, place));
+                self.admit(seed_visit(crawl, purpose, url, key, place));
             }
         }
     }
@@ -219,7 +219,7 @@ impl<'a> StepWriter<'a> {
                     self.note_known_key(&ending)?;
                     kept.push(ending);
                 } else {
-                    self.committed.gone.push(Gone {
+                    self.committed.dequeued.push(Dequeued {
                         crawl: visit.crawl,
                         host: visit.url.host(),
                         place: visit.place,
@@ -232,7 +232,7 @@ impl<'a> StepWriter<'a> {
             if !Lane::STORED.contains(&visit.place.lane) {
                 // An error of this visit alone: the step holds those of other crawls, too.
                 tracing::warn!(crawl = %visit.crawl, url = %visit.url, "visit is in no queue, dropped");
-                self.committed.gone.push(Gone {
+                self.committed.dequeued.push(Dequeued {
                     crawl: visit.crawl,
                     host: visit.url.host(),
                     place: visit.place,
@@ -255,7 +255,7 @@ impl<'a> StepWriter<'a> {
         let mut places = vec![None; endings.len()];
         let mut by_crawl: HashMap<CrawlNo, (Vec<&[u8]>, Vec<usize>)> = HashMap::new();
         for (index, ending) in endings.iter().enumerate() {
-            let How::Page(page) = &ending.how else { continue };
+            let VisitOutcome::Page(page) = &ending.how else { continue };
             let Some(blob) = &page.packed.blob else { continue };
             let (blobs, owners) = by_crawl.entry(ending.visit.crawl).or_default();
             blobs.push(blob);
@@ -316,22 +316,22 @@ impl<'a> StepWriter<'a> {
         }
         let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes, .. } = ending;
         let crawl = visit.crawl;
-        let trail = Trail::of(&visit, at);
+        let context = LinkContext::of(&visit, at);
         let host = visit.url.host();
         self.touched_crawls.insert(crawl);
         self.batch.remove(&self.store.keyspaces.queue, rows::queue_key(crawl, &host, visit.place));
-        let stored_page = matches!(how, How::Page(_));
-        self.committed.gone.push(Gone {
+        let stored_page = matches!(how, VisitOutcome::Page(_));
+        self.committed.dequeued.push(Dequeued {
             crawl,
             host: host.clone(),
             place: visit.place,
             stored_page,
             id_state: None,
         });
-        let is_retry = matches!(how, How::Later { .. });
+        let is_retry = matches!(how, VisitOutcome::Later { .. });
         let is_error = match &how {
-            How::Page(page) => page.record.is_error(),
-            How::Failed { .. } | How::NoPage { .. } => true,
+            VisitOutcome::Page(page) => page.record.is_error(),
+            VisitOutcome::Failed { .. } | VisitOutcome::NoPage { .. } => true,
             _ => false,
         };
         self.update_host(crawl, &host, |row| {
@@ -341,33 +341,35 @@ impl<'a> StepWriter<'a> {
             note_request(row, requested_at);
         });
         let stats = &mut self.crawl_memory(crawl).stats;
-        stats.visits += u64::from(!matches!(how, How::Skipped { .. }));
+        stats.visits += u64::from(!matches!(how, VisitOutcome::Skipped { .. }));
         stats.other_schemes += u64::from(other_schemes);
         stats.queued -= u64::from(!is_retry);
         match how {
-            How::Page(page) => self.store_page(*page, place),
-            How::Later { due, counted, reason, .. } => self.retry(visit, due, counted, reason),
-            How::Redirected { status, to } => {
+            VisitOutcome::Page(page) => self.store_page(*page, place),
+            VisitOutcome::Later { due, counted, reason, .. } => {
+                self.retry(visit, due, counted, reason)
+            }
+            VisitOutcome::Redirected { status, to } => {
                 let stats = &mut self.crawl_memory(crawl).stats;
                 stats.redirected += 1;
                 *stats.statuses.entry(status).or_default() += 1;
                 self.settle(visit, UrlState::Redirected { status, to, at });
             }
-            How::Sitemap { entries, dropped, trouble } => {
+            VisitOutcome::Sitemap { entries, dropped, trouble } => {
                 self.crawl_memory(crawl).stats.sitemaps += 1;
                 self.settle(visit, UrlState::Sitemap { entries, dropped, trouble, at });
             }
-            How::Failed { reason, detail } => self.fail(visit, reason, detail, at),
+            VisitOutcome::Failed { reason, detail } => self.fail(visit, reason, detail, at),
             // Only ids end so. A queued visit that did has failed, and says so.
-            How::NoPage { .. } => {
+            VisitOutcome::NoPage { .. } => {
                 self.fail(visit, Reason::ProtocolError, "it brought no page".to_owned(), at);
             }
-            How::Skipped { reason, rule } => {
+            VisitOutcome::Skipped { reason, rule } => {
                 self.count_skip(crawl, reason);
                 self.settle(visit, UrlState::Skipped { reason, rule });
             }
         }
-        self.follow(discoveries, &trail, &scope);
+        self.follow(discoveries, &context, &scope);
     }
 
     fn put_trap(&mut self, crawl: CrawlNo, mark: &TrapMark) -> Result<(), StoreError> {

@@ -1,6 +1,6 @@
 //! Ends the queued URLs of a host without an answer.
 
-use telusur_store::{GiveUp, Gone, StoreError, UrlState};
+use telusur_store::{Dequeued, GiveUp, StoreError, UrlState};
 
 use crate::commit::StepWriter;
 use crate::engine_error;
@@ -38,14 +38,14 @@ impl StepWriter<'_> {
             let state =
                 UrlState::Failed { reason: *reason, detail: detail.clone(), attempts, at: *at };
             self.settle(visit, state);
-            let gone = Gone {
+            let gone = Dequeued {
                 crawl: *crawl,
                 host: host.clone(),
                 place,
                 stored_page: false,
                 id_state: None,
             };
-            self.committed.gone.push(gone);
+            self.committed.dequeued.push(gone);
         }
         self.touched_crawls.insert(*crawl);
         Ok(())

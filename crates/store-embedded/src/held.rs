@@ -9,7 +9,7 @@ use telusur_model::{
     Crawl, CrawlNo, Host, HostRow, Lane, Limits, PageUrl, Purpose, QueuePlace, Reason, Site,
     UrlKey, UrlShape, Visit,
 };
-use telusur_store::{Ending, How, StoreError, UrlRecord, UrlState};
+use telusur_store::{Ending, StoreError, UrlRecord, UrlState, VisitOutcome};
 
 use crate::budget::{self, Full};
 use crate::commit::StepWriter;
@@ -313,7 +313,7 @@ impl StepWriter<'_> {
                 None => {
                     self.release(crawl, host, key.to_vec());
                     self.uncount_skip(crawl, reason);
-                    self.take_in(visit);
+                    self.admit(visit);
                 }
                 Some(Full::Host { .. } | Full::Site { .. }) => return Ok(LineEnd::Host),
                 Some(Full::Shape { shape, .. }) if line == Some(shape) => {
@@ -409,7 +409,7 @@ fn is_unasked(ending: &Ending) -> bool {
     ending.requested_at.is_none()
         && ending.visit.attempt <= 1
         && ending.id.is_none()
-        && matches!(ending.how, How::Skipped { .. })
+        && matches!(ending.how, VisitOutcome::Skipped { .. })
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ impl FrontierStore for EmbeddedStore {
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {
         let mut memory = self.memory.lock();
         let committed = StepWriter::new(self, &mut memory).write(step)?;
-        tracing::trace!(gone = committed.gone.len(), "step synced");
+        tracing::trace!(gone = committed.dequeued.len(), "step synced");
         Ok(committed)
     }
 

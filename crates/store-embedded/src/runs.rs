@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use telusur_model::{
     BlobRef, CrawlNo, CrawlStats, Host, IdState, QueuePlace, Run, UrlKey, overlay,
 };
-use telusur_store::{Ending, Gone, How, IdEnding, KeptRun, KeptState, StoreError, UrlState};
+use telusur_store::{
+    Dequeued, Ending, IdEnding, KeptRun, KeptState, StoreError, UrlState, VisitOutcome,
+};
 
-use crate::admit::Trail;
+use crate::admit::LinkContext;
 use crate::commit::{StepWriter, note_request};
 use crate::rows::{self, UrlRow, decode, encode};
 use crate::{Keyspaces, engine_error};
@@ -75,7 +77,7 @@ impl StepWriter<'_> {
 
     /// Looks whether a link led to the page of an id before its walk did.
     pub(crate) fn note_known_key(&mut self, ending: &Ending) -> Result<(), StoreError> {
-        let How::Page(page) = &ending.how else { return Ok(()) };
+        let VisitOutcome::Page(page) = &ending.how else { return Ok(()) };
         let (crawl, key) = (ending.visit.crawl, page.record.key);
         let row = self.store.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
         if let Some(row) = row {
@@ -85,7 +87,7 @@ impl StepWriter<'_> {
     }
 
     /// Lays a run over what is known, and counts what changed.
-    pub(crate) fn lay_run(&mut self, crawl: CrawlNo, walk: u32, new: KeptRun) {
+    pub(crate) fn write_run(&mut self, crawl: CrawlNo, walk: u32, new: KeptRun) {
         let runs_keyspace = &self.store.keyspaces.runs;
         let Some(memory) = self.memory.by_crawl.get_mut(&crawl) else { return };
         let runs = memory.runs.entry(walk).or_default();
@@ -111,10 +113,10 @@ impl StepWriter<'_> {
     pub(crate) fn end_id(&mut self, ending: Ending, id: IdEnding, place: Option<BlobRef>) {
         let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes, .. } = ending;
         let (crawl, host) = (visit.crawl, visit.url.host());
-        let trail = Trail::of(&visit, at);
+        let context = LinkContext::of(&visit, at);
         let state = id.kept;
         let run = KeptRun { first: id.position, last: id.position, state };
-        self.lay_run(crawl, id.walk, run);
+        self.write_run(crawl, id.walk, run);
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.visits += u64::from(requested_at.is_some());
         stats.other_schemes += u64::from(other_schemes);
@@ -123,14 +125,14 @@ impl StepWriter<'_> {
         }
         let (mut stored_page, mut is_error) = (false, state.state == IdState::Hole);
         match how {
-            How::Page(page) => {
+            VisitOutcome::Page(page) => {
                 is_error |= page.record.is_error();
-                stored_page = self.make_way(crawl, &visit.first_url().host(), page.record.key);
+                stored_page = self.supersede(crawl, &visit.first_url().host(), page.record.key);
                 if stored_page {
                     self.store_page(*page, place);
                 }
             }
-            How::NoPage { status: Some(status) } => {
+            VisitOutcome::NoPage { status: Some(status) } => {
                 *stats.statuses.entry(status).or_default() += 1;
             }
             _ => {}
@@ -141,13 +143,19 @@ impl StepWriter<'_> {
             note_request(row, requested_at);
         });
         let id_state = Some(state.state);
-        self.committed.gone.push(Gone { crawl, host, place: visit.place, stored_page, id_state });
-        self.follow(discoveries, &trail, &scope);
+        self.committed.dequeued.push(Dequeued {
+            crawl,
+            host,
+            place: visit.place,
+            stored_page,
+            id_state,
+        });
+        self.follow(discoveries, &context, &scope);
     }
 
     /// Makes the URL of an id a known one, whose page is about to be stored. False if a link led
     /// there first, and its page is stored already.
-    fn make_way(&mut self, crawl: CrawlNo, host: &Host, key: UrlKey) -> bool {
+    fn supersede(&mut self, crawl: CrawlNo, host: &Host, key: UrlKey) -> bool {
         self.memory.recent.add(crawl, key);
         let known = self.known_ids.remove(&(crawl, key));
         let stats = &mut self.crawl_memory(crawl).stats;
@@ -176,8 +184,9 @@ impl StepWriter<'_> {
         self.batch.remove(&self.store.keyspaces.queue, rows::queue_key(crawl, host, place));
         self.crawl_memory(crawl).stats.queued -= 1;
         self.update_host(crawl, host, |row| row.queued -= 1);
-        let gone = Gone { crawl, host: host.clone(), place, stored_page: false, id_state: None };
-        self.committed.gone.push(gone);
+        let gone =
+            Dequeued { crawl, host: host.clone(), place, stored_page: false, id_state: None };
+        self.committed.dequeued.push(gone);
     }
 }
 

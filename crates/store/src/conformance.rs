@@ -16,8 +16,8 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Found, GiveUp, How, NewCrawl, PageToStore, QueueRange, Step, Store,
-    Stored, TrapMark, UrlState,
+    CrawlRecord, Ending, Found, GiveUp, NewCrawl, PageToStore, QueueRange, Step, Store, Stored,
+    TrapMark, UrlState, VisitOutcome,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -99,7 +99,7 @@ fn stores_page_and_links(bench: &dyn Bench) {
         store.commit(step(&*store, &record, visit, 200, &["http://a.test/1", "http://a.test/2"]));
     let committed = committed.unwrap();
     assert_eq!(committed.queued.len(), 2);
-    assert_eq!(committed.gone.len(), 1);
+    assert_eq!(committed.dequeued.len(), 1);
     let stats = &committed.stats[0].1;
     assert_eq!((stats.discovered, stats.queued, stats.pages, stats.ok), (3, 2, 1, 1));
     let known = store.url(CrawlNo(1), &url("http://a.test/1")).unwrap().unwrap();
@@ -210,11 +210,11 @@ fn drops_what_is_in_no_queue(bench: &dyn Bench) {
         let mut unqueued = step(&*store, &record, visits[0].clone(), 200, &[]);
         unqueued.endings[0].visit.place.lane = lane;
         let rule = "exclude x".to_owned();
-        unqueued.endings[0].how = How::Skipped { reason: Reason::Excluded, rule };
+        unqueued.endings[0].how = VisitOutcome::Skipped { reason: Reason::Excluded, rule };
         both.endings.extend(unqueued.endings);
     }
     let committed = store.commit(both).unwrap();
-    assert_eq!(committed.gone.len(), 3, "whoever handed them out is told of all");
+    assert_eq!(committed.dequeued.len(), 3, "whoever handed them out is told of all");
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.skipped), (1, 1, 0));
     assert_verified(&*store);
@@ -225,7 +225,7 @@ fn retries_later(bench: &dyn Bench) {
     let record = create(&*store, &["http://a.test/"]);
     let visit = first(&*store, &record, "a.test");
     let mut failed = step(&*store, &record, visit, 200, &[]);
-    failed.endings[0].how = How::Later {
+    failed.endings[0].how = VisitOutcome::Later {
         due: Timestamp(5_000),
         counted: true,
         reason: Reason::ConnectionReset,
@@ -277,7 +277,7 @@ fn lets_in_what_was_left_out(bench: &dyn Bench) {
         step(&*store, &record, visit, 200, &[])
     };
     let rule = "robots.txt line 2".to_owned();
-    forbidden.endings[0].how = How::Skipped { reason: Reason::RobotsDisallowed, rule };
+    forbidden.endings[0].how = VisitOutcome::Skipped { reason: Reason::RobotsDisallowed, rule };
     forbidden.endings[0].requested_at = None;
     let committed = store.commit(forbidden).unwrap();
     let let_in: Vec<&str> = committed.queued.iter().map(|it| it.visit.url.as_str()).collect();
@@ -289,14 +289,14 @@ fn lets_in_what_was_left_out(bench: &dyn Bench) {
     let mut asked = step(&*store, &record, asked, 200, &[]);
     asked.endings[0].requested_at = Some(Timestamp(9));
     asked.endings[0].how =
-        How::Skipped { reason: Reason::TrapSuspected, rule: "look-alikes".to_owned() };
+        VisitOutcome::Skipped { reason: Reason::TrapSuspected, rule: "look-alikes".to_owned() };
     assert!(store.commit(asked).unwrap().queued.is_empty());
     // So has one that waited for another attempt when the user excluded it.
     let visit = Visit { attempt: 2, ..first(&*store, &record, "a.test") };
     let mut excluded = step(&*store, &record, visit, 200, &[]);
     excluded.endings[0].requested_at = None;
     excluded.endings[0].how =
-        How::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
+        VisitOutcome::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
     assert!(store.commit(excluded).unwrap().queued.is_empty());
     assert_verified(&*store);
 }
@@ -316,11 +316,11 @@ fn keeps_units_of_what_was_asked(bench: &dyn Bench) {
         let mut excluded = step(&*store, &record, visit, 200, &[]);
         excluded.endings[0].requested_at = None;
         excluded.endings[0].how =
-            How::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
+            VisitOutcome::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
         store.commit(excluded).unwrap().queued.len()
     };
     let mut busy = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
-    busy.endings[0].how = How::Later {
+    busy.endings[0].how = VisitOutcome::Later {
         due: Timestamp(5),
         counted: false,
         reason: Reason::HttpError,
@@ -331,7 +331,7 @@ fn keeps_units_of_what_was_asked(bench: &dyn Bench) {
     assert_eq!((waiting.attempt, exclude(waiting)), (1, 0));
     let mut failed = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
     failed.endings[0].how =
-        How::Failed { reason: Reason::TimeoutBody, detail: "after 30 s".to_owned() };
+        VisitOutcome::Failed { reason: Reason::TimeoutBody, detail: "after 30 s".to_owned() };
     let again = vec![failed.endings[0].visit.clone()];
     store.commit(failed).unwrap();
     let again = store.commit(Step { again, ..Step::default() }).unwrap();
@@ -410,7 +410,7 @@ fn gives_up_hosts(bench: &dyn Bench) {
     };
     let committed = store.commit(Step { give_up: vec![give_up], ..Step::default() }).unwrap();
     let stats = &committed.stats[0].1;
-    assert_eq!((committed.gone.len(), stats.queued, stats.failed), (1, 1, 1));
+    assert_eq!((committed.dequeued.len(), stats.queued, stats.failed), (1, 1, 1));
     let known = store.url(record.crawl.no, &url("http://a.test/")).unwrap().unwrap();
     assert!(matches!(known.state, UrlState::Failed { reason: Reason::RetryAfter, .. }));
     assert_verified(&*store);
@@ -473,7 +473,7 @@ fn reads_sitemaps(bench: &dyn Bench) {
     };
     let ending = Ending {
         visit,
-        how: How::Sitemap { entries: 1, dropped: 0, trouble: None },
+        how: VisitOutcome::Sitemap { entries: 1, dropped: 0, trouble: None },
         at: Timestamp(2_000),
         requested_at: Some(Timestamp(1_999)),
         discoveries: vec![entry],
@@ -746,7 +746,7 @@ fn step(
         .collect();
     let ending = Ending {
         visit,
-        how: How::Page(Box::new(PageToStore { record, packed })),
+        how: VisitOutcome::Page(Box::new(PageToStore { record, packed })),
         at: Timestamp(2_000),
         requested_at: None,
         discoveries,

@@ -17,8 +17,8 @@ use telusur_model::{
 };
 
 pub use crate::step::{
-    Committed, Ending, Found, GiveUp, Gone, How, IdEnding, NewlyQueued, PageToStore, Step, Stored,
-    TrapMark,
+    Committed, Dequeued, Ending, Found, GiveUp, IdEnding, NewlyQueued, PageToStore, Step, Stored,
+    TrapMark, VisitOutcome,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify::{Check, VerifyCounts, VerifyReport};

@@ -117,7 +117,7 @@ pub struct Ending {
     /// The visit.
     pub visit: Visit,
     /// How it ended.
-    pub how: How,
+    pub how: VisitOutcome,
     /// When.
     pub at: Timestamp,
     /// When its request was sent.
@@ -145,7 +145,7 @@ pub struct IdEnding {
 
 /// How a visit ended.
 #[derive(Clone, Debug)]
-pub enum How {
+pub enum VisitOutcome {
     /// The server answered.
     Page(Box<PageToStore>),
     /// A sitemap was read, or is none; its entries are among the discoveries.
@@ -214,7 +214,7 @@ pub struct Committed {
     /// URLs that are new in the queues, retried ones included.
     pub queued: Vec<NewlyQueued>,
     /// The queue rows that are gone.
-    pub gone: Vec<Gone>,
+    pub dequeued: Vec<Dequeued>,
     /// The pages that are stored, in order: what an indexer is told.
     pub stored: Vec<Stored>,
     /// The counters of the crawls that the step touched.
@@ -245,7 +245,7 @@ pub struct NewlyQueued {
 
 /// A queue row that is gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gone {
+pub struct Dequeued {
     /// Of this crawl.
     pub crawl: CrawlNo,
     /// And this host.

@@ -7,7 +7,8 @@ use telusur_model::{
 
 use super::{Bench, assert_verified, crawl, first, step, url};
 use crate::{
-    CrawlRecord, Ending, How, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState,
+    CrawlRecord, Ending, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState,
+    VisitOutcome,
 };
 
 const HOLE: KeptState = KeptState { state: IdState::Hole, why: Some(Reason::TimeoutBody) };
@@ -27,7 +28,7 @@ pub(super) fn keeps_runs(bench: &dyn Bench) {
         assert_eq!(stats.ids, IdCounts { content: 3, missing: 1, holes: 2, waiting: 0 });
         assert_eq!((stats.discovered, stats.pages, stats.queued), (3, 3, 0));
         assert_eq!(stats.failures[&Reason::TimeoutBody], 2);
-        let states: Vec<_> = committed.gone.iter().map(|gone| gone.id_state).collect();
+        let states: Vec<_> = committed.dequeued.iter().map(|gone| gone.id_state).collect();
         assert_eq!(states[..3], [IdState::Content, IdState::Content, IdState::Missing].map(Some));
         // An id without a page is no URL of the crawl.
         assert!(store.url(CrawlNo(1), &url("http://a.test/4")).unwrap().is_none());
@@ -58,7 +59,7 @@ pub(super) fn counts_an_id_once(bench: &dyn Bench) {
     store.commit(step(vec![content(), content()])).unwrap();
     let committed = store.commit(step(vec![content()])).unwrap();
     // Whoever waits for the id is told all the same.
-    assert_eq!(committed.gone.len(), 1);
+    assert_eq!(committed.dequeued.len(), 1);
     store.commit(step(vec![ended(&*store, &record, 7, HOLE)])).unwrap();
     let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.ids.content, stats.ids.holes), (1, 1, 0));
@@ -122,7 +123,7 @@ fn ended(store: &dyn Store, record: &CrawlRecord, id: u64, kept: KeptState) -> E
     let mut ending = step(store, record, visit, 200, &[]).endings.remove(0);
     ending.id = Some(IdEnding { walk: 0, position: id, kept });
     if kept.state != IdState::Content {
-        ending.how = How::NoPage { status: None };
+        ending.how = VisitOutcome::NoPage { status: None };
     }
     ending
 }

@@ -201,10 +201,12 @@ fn fetch_says_what_went_wrong() {
     let place = Place::new();
     let seen = place.run(&["fetch", "http://127.0.0.1:1/"]);
     assert!(seen.error(2).contains("--allow-private 127.0.0.1/32"), "{seen:?}");
-    let site =
-        Site::new(&[no_robots(), answer("410 Gone", "content-type: text/html\r\n", "<p>Gone.")]);
+    let site = Site::new(&[
+        no_robots(),
+        answer("410 Dequeued", "content-type: text/html\r\n", "<p>Dequeued."),
+    ]);
     let seen = fetch(&place, &site.server.url("/"), &["--as", "html"]);
-    assert_eq!((seen.code, seen.stdout.as_str()), (3, "<p>Gone."));
+    assert_eq!((seen.code, seen.stdout.as_str()), (3, "<p>Dequeued."));
     assert!(seen.stderr.contains("answered 410"), "{seen:?}");
     let pdf = answer("200 OK", "content-type: application/pdf\r\n", "%PDF-1.7");
     let site = Site::new(&[no_robots(), pdf]);
