@@ -3,8 +3,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use telusur_ledger::{Store, StoreError};
 use telusur_model::{CrawlNo, CrawlState, HostRow, Timestamp};
-use telusur_store::{Store, StoreError};
 
 /// How long after its last request a host is owed something: the longest delay that is ever kept.
 const LATELY_MS: u64 = 60 * 60 * 1000;

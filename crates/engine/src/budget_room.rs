@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use telusur_ledger::{Store, StoreError};
 use telusur_model::{Crawl, Host, LinearSeeds};
-use telusur_store::{Store, StoreError};
 
 use crate::id_visits::refused_ids;
 use crate::linear_run::StoredWalk;

@@ -10,12 +10,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
+use telusur_ledger::{
+    Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
+};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
     Visit,
-};
-use telusur_store::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
 };
 use tokio::sync::mpsc;
 

@@ -12,12 +12,12 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::time::Duration;
 
 use telusur_frontier::{Frontier, IdEnd, Next, PageCost};
+use telusur_ledger::{
+    Committed, CrawlRecord, Dequeued, Ending, KeptRun, NewlyQueued, Store, VisitOutcome,
+};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
     Moment, PauseReason, Progress, Purpose, Reason, RobotsRules, Timestamp, Visit,
-};
-use telusur_store::{
-    Committed, CrawlRecord, Dequeued, Ending, KeptRun, NewlyQueued, Store, VisitOutcome,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 

@@ -1,8 +1,8 @@
 //! What can go wrong with us. What goes wrong with the web is data.
 
 use telusur_index::IndexError;
+use telusur_ledger::StoreError;
 use telusur_parse_pool::PoolError;
-use telusur_store::StoreError;
 
 /// The engine stopped.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Mutex, PoisonError};
 
+use telusur_ledger::{Store, StoreError};
 use telusur_model::{Clock, CrawlNo, CrawlState, EngineFault, PauseReason};
-use telusur_store::{Store, StoreError};
 
 use crate::error::EngineError;
 

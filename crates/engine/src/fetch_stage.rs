@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use telusur_fetch::{Fetch, FetchOrder, REQUESTS_PER_VISIT_MAX};
+use telusur_ledger::Store;
 use telusur_model::{CrawlNo, PageUrl, Purpose, Validators, Visit};
-use telusur_store::Store;
 use tokio::sync::mpsc;
 
 use crate::context::CrawlContext;

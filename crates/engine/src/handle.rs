@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
+use telusur_ledger::{Step, Store, StoreError};
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit};
 use telusur_parse_pool::Parser;
-use telusur_store::{Step, Store, StoreError};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::asked_before::AskedBefore;

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use telusur_ledger::KeptRun;
 use telusur_model::{
     CrawlNo, Digest, FetchOutcome, Fetched, IdOutcome, MissingPages, PageUrl, ParsedPage, Reason,
     Via, Walk,
 };
-use telusur_store::KeptRun;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::context::CrawlContext;

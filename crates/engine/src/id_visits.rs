@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use telusur_frontier::{Linear, Opening};
+use telusur_ledger::{IdEnding, KeptRun, KeptState, VisitOutcome};
 use telusur_model::{
     Crawl, FetchOutcome, IdOutcome, IdState, MissingError, MissingPages, Moment, PageUrl, Reason,
     Retry, Timestamp, Visit, Walk,
 };
-use telusur_store::{IdEnding, KeptRun, KeptState, VisitOutcome};
 
 use crate::context::CrawlContext;
 use crate::crawl_task::CrawlTask;

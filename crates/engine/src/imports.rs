@@ -2,11 +2,11 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
+use telusur_ledger::{PageToStore, Step, Store, StoreError};
 use telusur_model::{
     Crawl, CrawlNo, Digest, Directives, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp,
     UrlKey, UrlKeyer, Via,
 };
-use telusur_store::{PageToStore, Step, Store, StoreError};
 
 /// Where documents without an address lie. The name can never be looked up (RFC 2606).
 const HOST: &str = "import.invalid";

@@ -13,8 +13,8 @@ use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use telusur_index::{IndexError, LinkLag, SearchIndex};
+use telusur_ledger::{Store, StoreError, Stored};
 use telusur_model::Clock;
-use telusur_store::{Store, StoreError, Stored};
 
 use crate::error::RequestError;
 use crate::index_health::{IndexHealth, index_retry_pause};

@@ -2,10 +2,10 @@
 //! what is shown of a walk, running or not.
 
 use telusur_frontier::{Opening, WalkState};
+use telusur_ledger::{KeptRun, KeptState, Step, Store, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlNo, IdRun, IdState, LinearSeeds, Moment, PageUrl, Reason, Walk, WalkCoverage,
 };
-use telusur_store::{KeptRun, KeptState, Step, Store, StoreError};
 
 use crate::id_looks::missing_by_look;
 use crate::id_visits::plain_run;

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_index::{DocKey, IndexDoc, OutLink};
+use telusur_ledger::{Store, StoreError};
 use telusur_model::{
     CrawlNo, Findings, Link, PageRecord, PageUrl, ParsedPage, RawPage, RobotsAnswer, SearchPage,
     UrlKey, UrlKeyer,
 };
 use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
-use telusur_store::{Store, StoreError};
 
 use crate::fresh_pages::FreshPages;
 use crate::imports::imported_id;

@@ -2,8 +2,8 @@
 //! whoever ends does not wait for the queue.
 
 use telusur_frontier::{Frontier, PageCost, ParseCharge};
+use telusur_ledger::VisitOutcome;
 use telusur_model::{CrawlNo, Host, Moment, ParkedHost, Purpose, Reason, Visit};
-use telusur_store::VisitOutcome;
 
 use crate::crawl_task::CrawlTask;
 use crate::parse_stage::ParseWork;

@@ -11,11 +11,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use telusur_frontier::{COSTLY_PARSE_MS, Disposition, PageCost};
+use telusur_ledger::Store;
 use telusur_model::{
     Clock, FetchOutcome, Fetched, Findings, Keep, ParsedPage, Purpose, RawPage, SearchPage, Visit,
 };
 use telusur_parse_pool::{Parser, PoolError, ReadPage, Reading, VisibleText};
-use telusur_store::Store;
 use tokio::sync::mpsc;
 
 use crate::commit_stage::CommitWork;

@@ -2,8 +2,8 @@
 //! after [`Limits::patience_ms`](telusur_model::Limits) what is left is given up with that reason.
 
 use telusur_frontier::RetryAfterWait;
+use telusur_ledger::GiveUp;
 use telusur_model::{CrawlNo, CrawlStats, Moment, PauseReason, Reason};
-use telusur_store::GiveUp;
 
 use crate::commit_stage::CommitWork;
 use crate::crawl_task::{CrawlTask, Goal};

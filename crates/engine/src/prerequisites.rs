@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use telusur_fetch::robots::Rules;
 use telusur_frontier::RobotsKnown;
+use telusur_ledger::{Found, VisitOutcome};
 use telusur_model::{
     CrawlNo, Door, Host, Lane, OriginRow, PageUrl, Purpose, QueuePlace, Reason, RobotsAnswer,
     RobotsRules, Timestamp, UrlKey, Via, Visit,
 };
-use telusur_store::{Found, VisitOutcome};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;

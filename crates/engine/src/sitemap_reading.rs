@@ -1,8 +1,8 @@
 //! Reads a sitemap that a visit brought: its entries become discoveries, judged like links.
 
 use telusur_fetch::sitemap::{self, EntryKind};
+use telusur_ledger::VisitOutcome;
 use telusur_model::{Discovery, PageUrl, Purpose, RawPage, Via, Visit, matches_topic};
-use telusur_store::VisitOutcome;
 
 use crate::context::CrawlContext;
 

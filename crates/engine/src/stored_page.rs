@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use telusur_ledger::{Body, Store, StoreError, UrlState};
 use telusur_model::{CrawlNo, PageContent, PageRecord, PageUrl, ParsedPage, RawPage};
 use telusur_parse_pool::{Parser, PoolError, Reading};
-use telusur_store::{Body, Store, StoreError, UrlState};
 
 /// Reads stored pages again.
 #[derive(Clone)]

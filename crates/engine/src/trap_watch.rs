@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use telusur_ledger::TrapMark;
 use telusur_model::PageUrl;
-use telusur_store::TrapMark;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::page_look::{PageLook, title_key};

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
+use telusur_ledger::{Ending, IdEnding, PageToStore, VisitOutcome};
 use telusur_model::{
     Change, Digest, Discovery, FetchOutcome, Fetched, IdOutcome, NotFoundLook, PageRecord, PageUrl,
     ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp, UrlKey, Via, Visit,
     matches_topic,
 };
 use telusur_parse_pool::{PoolError, Reading};
-use telusur_store::{Ending, IdEnding, PageToStore, VisitOutcome};
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;

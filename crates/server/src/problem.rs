@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
 use telusur_engine::control::Reply;
-use telusur_store::StoreError;
+use telusur_ledger::StoreError;
 
 /// The media type of RFC 9457.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";

@@ -6,12 +6,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use telusur_ledger::{CrawlStore, Ending, FrontierStore, NewCrawl, QueueRange, Step, VisitOutcome};
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, Discovery, FetchRules, Keep, Limits, PageUrl, Politeness, Reason,
     Scope, ScopeKind, ScopeRules, Seeds, Timestamp, UrlKeyer, Via,
 };
-use telusur_store::{CrawlStore, Ending, FrontierStore, NewCrawl, QueueRange, Step, VisitOutcome};
-use telusur_store_embedded::EmbeddedStore;
 
 // The allocator of the product: memory figures depend on it.
 #[global_allocator]
@@ -27,7 +26,7 @@ fn main() {
     let wanted: u64 =
         arguments.next().expect("usage: queued_urls DIR N").parse().expect("N is a number");
     let opening = Instant::now();
-    let store = EmbeddedStore::open(dir.as_ref()).expect("open the directory");
+    let store = telusur_store_embedded::open(dir.as_ref()).expect("open the directory");
     let crawls = store.crawls().expect("list crawls");
     let rows = crawls.first().map(|record| store.hosts(record.crawl.no).expect("read hosts").len());
     println!("opened in {:?}, hosts {rows:?}", opening.elapsed());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use telusur_store::StoreError;
+use telusur_ledger::StoreError;
 
 use crate::private_files::{close_to_others, create_private_dir, private_file};
 use crate::{io_error, state_files};

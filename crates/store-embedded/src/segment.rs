@@ -1,32 +1,22 @@
 //! [`Segments`]: the append-only files that hold what came over the wire, a directory per crawl.
 //!
-//! The store's commit says how far each crawl's segments are valid ([`SegmentEnd`]). Bytes beyond
+//! The store's commit says how far each crawl's segments are valid ([`BodiesEnd`]). Bytes beyond
 //! that end were never acknowledged: the next writer starts at the committed end and cuts them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use telusur_ledger::{Bodies, BodiesEnd, Body, KeptParts, StoreError};
 use telusur_model::{BlobRef, CrawlNo};
-use telusur_store::StoreError;
 
 use crate::disk::{Disk, DiskFile};
-use crate::io_error;
+use crate::{io_error, warc};
 
 /// A new segment begins when one has grown past this: large enough for few files, small enough to
 /// copy around.
 const SEGMENT_BYTES: u64 = 256 << 20;
 /// Segment files kept open for reading.
 const OPEN_FILES_MAX: usize = 64;
-
-/// Up to where the segments of a crawl are valid.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentEnd {
-    /// The last segment's number; 0 when there is none yet.
-    pub segment: u32,
-    /// Its valid length.
-    pub len: u64,
-}
 
 /// All segments of a store.
 pub struct Segments {
@@ -35,25 +25,23 @@ pub struct Segments {
     open: Mutex<HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>>,
 }
 
-impl Segments {
-    /// Segments on a disk.
-    pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, open: Mutex::new(HashMap::new()) }
+impl Bodies for Segments {
+    fn pack(&self, kept: &KeptParts<'_>) -> Option<Vec<u8>> {
+        warc::pack(kept)
     }
 
-    /// Appends blobs after `end` and makes them durable. Gives their places and the new end.
-    pub fn append(
+    fn append(
         &self,
         crawl: CrawlNo,
-        end: SegmentEnd,
+        end: BodiesEnd,
         blobs: &[&[u8]],
-    ) -> Result<(Vec<BlobRef>, SegmentEnd), StoreError> {
+    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError> {
         if blobs.is_empty() {
             return Ok((Vec::new(), end));
         }
         let mut end = end;
         if end.segment == 0 || end.len >= SEGMENT_BYTES {
-            end = SegmentEnd { segment: end.segment + 1, len: 0 };
+            end = BodiesEnd { segment: end.segment + 1, len: 0 };
         }
         let named = |error| io_error(format!("write {}", segment_path(crawl, end.segment)), error);
         let file = self.writable(crawl, end).map_err(named)?;
@@ -73,6 +61,33 @@ impl Segments {
         Ok((places, end))
     }
 
+    fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
+        let unpacked = warc::unpack_answer(&self.read(crawl, blob)?);
+        unpacked.map_err(|error| named(crawl, blob, error))
+    }
+
+    fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
+        let unpacked = warc::unpack_extract(&self.read(crawl, blob)?);
+        unpacked.map_err(|error| named(crawl, blob, error))
+    }
+
+    fn crawls(&self) -> Result<Vec<String>, StoreError> {
+        self.disk.dirs().map_err(|error| io_error("list the bodies", error))
+    }
+
+    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
+        self.table().retain(|(owner, _), _| *owner != crawl);
+        let dir = crawl.to_string();
+        self.disk.remove_dir(&dir).map_err(|error| io_error(format!("delete bodies/{dir}"), error))
+    }
+}
+
+impl Segments {
+    /// Segments on a disk.
+    pub fn new(disk: Arc<dyn Disk>) -> Self {
+        Self { disk, open: Mutex::new(HashMap::new()) }
+    }
+
     /// Reads a blob.
     pub fn read(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         let damaged =
@@ -83,20 +98,8 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// Names of the directories that hold segments.
-    pub fn dirs(&self) -> Result<Vec<String>, StoreError> {
-        self.disk.dirs().map_err(|error| io_error("list the bodies", error))
-    }
-
-    /// Deletes the segments of a crawl.
-    pub fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
-        self.table().retain(|(owner, _), _| *owner != crawl);
-        let dir = crawl.to_string();
-        self.disk.remove_dir(&dir).map_err(|error| io_error(format!("delete bodies/{dir}"), error))
-    }
-
     /// The file to append to, with everything beyond the committed end cut off.
-    fn writable(&self, crawl: CrawlNo, end: SegmentEnd) -> std::io::Result<Arc<dyn DiskFile>> {
+    fn writable(&self, crawl: CrawlNo, end: BodiesEnd) -> std::io::Result<Arc<dyn DiskFile>> {
         if end.len == 0 {
             self.disk.create_dir(&crawl.to_string())?;
             let file = self.file(crawl, end.segment)?;
@@ -136,8 +139,16 @@ impl Segments {
     }
 }
 
-/// Where a blob lies, for people.
-pub(crate) fn place(crawl: CrawlNo, blob: BlobRef) -> String {
+/// Names the place of the damage.
+fn named(crawl: CrawlNo, blob: BlobRef, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Damaged(what) => StoreError::Damaged(format!("{}: {what}", place(crawl, blob))),
+        other => other,
+    }
+}
+
+/// Where a blob is, for people.
+fn place(crawl: CrawlNo, blob: BlobRef) -> String {
     format!("bodies/{} at byte {}", segment_path(crawl, blob.segment), blob.offset)
 }
 

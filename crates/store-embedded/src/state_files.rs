@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use telusur_store::StoreError;
+use telusur_ledger::StoreError;
 
 use crate::io_error;
 

@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::fmt::Write;
 
-use telusur_model::{Crawl, RawPage, Timestamp};
-use telusur_store::{Body, StoreError};
+use telusur_ledger::{Body, KeptParts, StoreError};
+use telusur_model::RawPage;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// First of the sixteen magic numbers of frames that zstd readers skip (RFC 8878, 3.1.2).
@@ -22,18 +22,8 @@ const BLOB_BYTES_MAX: u64 = 4 << 30;
 const LENGTH_FIELD: &str = "Content-Length: ";
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
-/// The parts of a page that are kept.
-pub(crate) struct Kept<'a> {
-    pub(crate) crawl: &'a Crawl,
-    pub(crate) at: Timestamp,
-    pub(crate) url: &'a str,
-    pub(crate) answer: Option<&'a RawPage>,
-    /// As JSON.
-    pub(crate) extract: Option<&'a [u8]>,
-}
-
 /// Packs what is kept of a page; `None` if nothing is.
-pub(crate) fn pack(kept: &Kept<'_>) -> Option<Vec<u8>> {
+pub(crate) fn pack(kept: &KeptParts<'_>) -> Option<Vec<u8>> {
     let body_bytes = kept.answer.map_or(0, |page| page.body.len());
     let mut records = Vec::with_capacity(body_bytes + kept.extract.map_or(0, <[u8]>::len) + 2048);
     if let Some(page) = kept.answer {
@@ -97,14 +87,14 @@ fn http_head(page: &RawPage) -> String {
     http
 }
 
-fn push_record(records: &mut Vec<u8>, kept: &Kept<'_>, kind: RecordKind, parts: &[&[u8]]) {
+fn push_record(records: &mut Vec<u8>, kept: &KeptParts<'_>, kind: RecordKind, parts: &[&[u8]]) {
     let content_bytes: usize = parts.iter().map(|part| part.len()).sum();
     records.extend_from_slice(record_head(kept, kind, content_bytes).as_bytes());
     parts.iter().for_each(|part| records.extend_from_slice(part));
     records.extend_from_slice(RECORD_END);
 }
 
-fn record_head(kept: &Kept<'_>, kind: RecordKind, content_bytes: usize) -> String {
+fn record_head(kept: &KeptParts<'_>, kind: RecordKind, content_bytes: usize) -> String {
     let identity = format!("{} {} {} {}", kept.crawl.id, kind.word(), kept.url, kept.at.0);
     let hex = blake3::hash(identity.as_bytes()).to_hex();
     format!(

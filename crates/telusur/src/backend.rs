@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
-use telusur_store::{Store, StoreError};
+use telusur_ledger::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
 
 use crate::message::{Code, Message, shown};
@@ -55,7 +55,7 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
 /// looks at something, has it for a moment, which is waited for.
 fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
     let is_had = |error: &StoreError| matches!(error, StoreError::Locked { .. }) && !is_served(dir);
-    when_free(MOMENT_MAX, is_had, || EmbeddedStore::open(dir))
+    when_free(MOMENT_MAX, is_had, || telusur_store_embedded::open(dir))
 }
 
 /// Opens something, again and again while somebody else has it, for so long at most.

@@ -2,8 +2,8 @@
 
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
+use telusur_ledger::StoreError;
 use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
-use telusur_store::StoreError;
 
 use super::Reply;
 use super::export::final_url;

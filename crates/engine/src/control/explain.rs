@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::{Rules, product_token};
+use telusur_ledger::{Store, UrlRecord, UrlState};
 use telusur_model::{
     Crawl, HostRow, IdState, OriginRow, PageRecord, PageUrl, Reason, RobotsAnswer, RobotsRules,
     Scope, Timestamp, Verdict, normal_form,
 };
-use telusur_store::{Store, UrlRecord, UrlState};
 
 use crate::error::RequestError;
 use crate::linear_run::StoredWalk;

@@ -1,8 +1,8 @@
 //! Every URL of a crawl that got an answer, one line each.
 
 use serde::{Deserialize, Serialize};
+use telusur_ledger::{Store, StoreError, UrlState};
 use telusur_model::{Crawl, PageContent, PageRecord, PageUrl, Via};
-use telusur_store::{Store, StoreError, UrlState};
 
 use super::Reply;
 use super::handle::Emit;

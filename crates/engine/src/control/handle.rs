@@ -5,12 +5,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use telusur_index::SearchIndex;
+use telusur_ledger::{CrawlRecord, Store, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
 };
 use telusur_parse_pool::InProcess;
-use telusur_store::{CrawlRecord, Store, UrlState, VerifyReport};
 
 use super::{
     CoveredRun, CrawlReply, Reply, Request, content, explain, export, politeness, reparse, retry,

@@ -17,8 +17,8 @@ mod verify_index;
 
 use serde::{Deserialize, Serialize};
 use telusur_index::{TopPage, TopSite};
+use telusur_ledger::{CrawlRecord, UrlRecord, VerifyReport};
 use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
-use telusur_store::{CrawlRecord, UrlRecord, VerifyReport};
 
 use crate::change::CrawlChange;
 use crate::index_health::IndexReport;

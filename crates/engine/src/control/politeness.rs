@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::{Rules, product_token};
+use telusur_ledger::{Store, StoreError, UrlState};
 use telusur_model::{Crawl, Host, OriginRow, RequestHistory, RobotsAnswer, RobotsRules, Timestamp};
-use telusur_store::{Store, StoreError, UrlState};
 
 use crate::stored_page::each_page;
 

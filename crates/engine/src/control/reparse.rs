@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
+use telusur_ledger::{Found, Step, Store, StoreError};
 use telusur_model::{Crawl, CrawlNo, PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
-use telusur_store::{Found, Step, Store, StoreError};
 
 use super::Reply;
 use super::handle::Emit;

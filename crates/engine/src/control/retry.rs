@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use telusur_ledger::{CrawlRecord, Step, Store, UrlRecord, UrlState};
 use telusur_model::{
     Crawl, Lane, PageUrl, Purpose, QueuePlace, Resume, Scope, Seeds, UrlKey, UrlKeyer, Visit,
 };
-use telusur_store::{CrawlRecord, Step, Store, UrlRecord, UrlState};
 
 use crate::clock::SystemClock;
 use crate::error::RequestError;

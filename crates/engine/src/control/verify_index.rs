@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use telusur_index::{DocKey, IndexError, SearchIndex};
-use telusur_store::{Check, VerifyReport};
+use telusur_ledger::{Check, VerifyReport};
 
 use crate::error::RequestError;
 use crate::index_stage::IndexingError;

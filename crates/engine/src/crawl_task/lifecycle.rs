@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
+use telusur_ledger::{Committed, CrawlRecord, KeptRun};
 use telusur_model::{
     CrawlNo, CrawlState, CrawlStats, FinishReason, Host, HostRow, Moment, RobotsRules, Timestamp,
     Visit,
 };
-use telusur_store::{Committed, CrawlRecord, KeptRun};
 
 use super::{Command, CrawlTask, Goal, KnownHosts, Reply, Running};
 use crate::asked_before::AskedHost;

@@ -195,7 +195,7 @@ fn follow_and_release(
 
 fn unreachable_owner(source: io::Error) -> IndexingError {
     let doing = "talk to the owner of the directory".to_owned();
-    telusur_store::StoreError::Io { doing, source }.into()
+    telusur_ledger::StoreError::Io { doing, source }.into()
 }
 
 /// The pages of a store that another process owns.

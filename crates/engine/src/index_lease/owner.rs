@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use telusur_index::{IndexError, SearchIndex};
-use telusur_store::Stored;
+use telusur_ledger::Stored;
 
 use super::{
     LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, line_of,

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use telusur_engine::Engine;
 use telusur_engine::control::{Control, Reply, Request};
+use telusur_ledger::Store;
 use telusur_model::{Crawl, CrawlNo, CrawlState, Fairness, Progress};
 use telusur_parse_pool::Parser;
-use telusur_store::Store;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 

@@ -6,12 +6,12 @@ use telusur_engine::control::{Control, ExportLine, Reply, Request};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::Fetch;
 use telusur_index::SearchIndex;
+use telusur_ledger::{CrawlRecord, CrawlStore, NewCrawl, Store, StoreError, UrlRecord};
 use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Keep, Limits, PageUrl, Politeness,
     Progress, RobotsRules, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 use telusur_parse_pool::{InProcess, Parser};
-use telusur_store::{CrawlRecord, CrawlStore, NewCrawl, Store, StoreError, UrlRecord};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::{ManualClock, TokioClock};
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWeb, FakeWebFetcher, FakeWebSpec, Website};
@@ -64,13 +64,13 @@ impl Bench {
     }
 
     pub(crate) fn open(&self) -> Arc<EmbeddedStore> {
-        Arc::new(EmbeddedStore::open(self.dir.path()).unwrap())
+        Arc::new(telusur_store_embedded::open(self.dir.path()).unwrap())
     }
 
     /// Opens the directory of an engine that vanished, once its visits under way have let go of it.
     pub(crate) async fn open_again(&self) -> Arc<EmbeddedStore> {
         loop {
-            match EmbeddedStore::open(self.dir.path()) {
+            match telusur_store_embedded::open(self.dir.path()) {
                 Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
                 opened => return Arc::new(opened.unwrap()),
             }
@@ -197,7 +197,7 @@ pub(crate) fn url(text: &str) -> PageUrl {
 }
 
 pub(crate) fn known(store: &EmbeddedStore, text: &str) -> UrlRecord {
-    use telusur_store::FrontierStore;
+    use telusur_ledger::FrontierStore;
     store.url(CrawlNo(1), &url(text)).unwrap().unwrap_or_else(|| panic!("{text} is not known"))
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use telusur_engine::CrawlChange;
 use telusur_index::{IndexLimits, SearchIndex};
+use telusur_ledger::{CrawlStore, FrontierStore};
 use telusur_model::{CrawlState, FinishReason, Limits, Reason, ScopeKind};
-use telusur_store::{CrawlStore, FrontierStore};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, assert_verified, finished, known, polite_crawl, until};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use telusur_engine::RequestError;
 use telusur_engine::control::{self, Control, Reply, Request};
+use telusur_ledger::{CrawlStore, Store};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Reason};
-use telusur_store::{CrawlStore, Store};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, finished, page, site_crawl, until};

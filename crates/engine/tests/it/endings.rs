@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use telusur_ledger::{CrawlStore, UrlState};
 use telusur_model::{CrawlState, FinishReason, Reason};
-use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, crawl, export, known, page, site_crawl, url};
@@ -162,7 +162,7 @@ async fn pages_that_only_pretend_to_exist_are_told_by_a_probe() {
     });
     let (store, record) = bench.crawl(crate::bench::polite_crawl()).await;
     assert_eq!(record.stats.ok, 14);
-    let pages = telusur_store::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
+    let pages = telusur_ledger::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
     let soft: Vec<_> = pages.iter().filter(|page| page.soft_404).collect();
     assert_eq!(soft.iter().map(|page| page.url.path()).collect::<Vec<_>>(), ["/gone"]);
     assert_eq!(bench.asked().iter().filter(|target| target.len() > 40).count(), 1, "one probe");
@@ -191,7 +191,7 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
         (changes[&Change::New], changes[&Change::Changed], changes[&Change::Same]),
         (1, 2, 1)
     );
-    let pages = telusur_store::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
+    let pages = telusur_ledger::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
     let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
     assert_eq!(new.change, Some(Change::New));
     let request = telusur_engine::control::Request::Changes { crawl: "last".into() };

@@ -8,8 +8,8 @@ use std::time::Duration;
 use telusur_engine::control::{Control, Reply, Request};
 use telusur_engine::{Engine, NotLeased, StopFollowing, lease_index};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
+use telusur_ledger::{CrawlStore, PageStore, Store};
 use telusur_model::{CrawlNo, FinishReason};
-use telusur_store::{CrawlStore, PageStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeWebSpec;
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use telusur_engine::control::{Control, Reply, Request};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
+use telusur_ledger::{CrawlStore, Store};
 use telusur_model::{CrawlNo, CrawlState, PauseReason};
-use telusur_store::{CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 

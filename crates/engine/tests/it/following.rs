@@ -16,8 +16,8 @@ use telusur_engine::{
     Engine, FollowCounts, Indexer, LeaseEnd, NotLeased, StopFollowing, lease_index,
 };
 use telusur_index::{DocKey, IndexLimits, SearchIndex};
+use telusur_ledger::{PageStore, Store};
 use telusur_model::CrawlNo;
-use telusur_store::{PageStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeWebSpec;
 

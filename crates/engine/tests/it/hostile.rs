@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::control::{Reply, Request};
+use telusur_ledger::{CrawlStore, UrlState};
 use telusur_model::{CrawlNo, Reason};
-use telusur_store::{CrawlStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, ask, export, known, page, polite_crawl, site_crawl};

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::control::{CoveredRun, Explanation, Reply, Request};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
+use telusur_ledger::{CrawlRecord, CrawlStore, Store};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
     MissingRules, PauseReason, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds, Template,
     Walk, WalkCoverage, WalkRules,
 };
-use telusur_store::{CrawlRecord, CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::{Engine, EngineOptions, EngineParts};
+use telusur_ledger::{CrawlStore, FrontierStore};
 use telusur_model::{CrawlState, FinishReason, PauseReason, Seeds};
-use telusur_store::{CrawlStore, FrontierStore};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, crawl, finished, page, polite_crawl, site_crawl, until, url};

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use telusur_engine::Engine;
+use telusur_ledger::{CrawlStore, FrontierStore};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, FinishReason, Limits, PauseReason, Progress, Reason, RobotsAnswer,
     Seeds,
 };
-use telusur_store::{CrawlStore, FrontierStore};
 use telusur_testkit::FakeAnswer;
 use telusur_testkit::clock::ManualClock;
 

@@ -5,12 +5,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use telusur_engine::Engine;
+use telusur_ledger::{CrawlStore, PageStore, UrlState};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, FinishReason, PageContent, ParsedPage, Progress, RawPage, Reason,
     SearchPage,
 };
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
-use telusur_store::{CrawlStore, PageStore, UrlState};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 use telusur_testkit::clock::ManualClock;

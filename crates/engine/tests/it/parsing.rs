@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use telusur_engine::EngineError;
 use telusur_engine::control::{Reply, Request};
+use telusur_ledger::{CrawlStore, FrontierStore, PageStore};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
-use telusur_store::{CrawlStore, FrontierStore, PageStore};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 

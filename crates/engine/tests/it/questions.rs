@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use telusur_engine::control::{Control, Reply, Request};
 use telusur_model::Reason;
-use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, ask, page, site_crawl};
@@ -83,7 +82,7 @@ async fn every_url_has_an_answer_to_why() {
 async fn silent_clients_hold_nobody_up() {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let dir = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(&dir.path().join("data")).unwrap();
+    let store = telusur_store_embedded::open(&dir.path().join("data")).unwrap();
     let socket = dir.path().join("control.sock");
     let guard =
         telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store))).unwrap();

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use telusur_engine::control::{Control, Reply, Request, RereadChange, RereadPage, RereadTotal};
+use telusur_ledger::{CrawlStore, FrontierStore, PageStore, Step, Store, UrlState};
 use telusur_model::{Crawl, CrawlNo, Keep, PageRecord, PageUrl};
-use telusur_store::{CrawlStore, FrontierStore, PageStore, Step, Store, UrlState};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use telusur_engine::control::{Reply, Request};
+use telusur_ledger::{FrontierStore, UrlState};
 use telusur_model::{CrawlNo, Reason, RobotsAnswer, RobotsRules};
-use telusur_store::{FrontierStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, ask, finished, known, page, polite_crawl, url};
@@ -245,7 +245,7 @@ async fn nofollow_and_noindex_are_honoured_and_recorded() {
     assert_eq!(record.stats.skips[&Reason::Nofollow], 3);
     let nofollow = known(&store, "http://site.test/m");
     assert!(matches!(nofollow.state, UrlState::Skipped { reason: Reason::Nofollow, .. }));
-    let pages = telusur_store::PageStore::pages_after(&*store, CrawlNo(1), 0, 100).unwrap();
+    let pages = telusur_ledger::PageStore::pages_after(&*store, CrawlNo(1), 0, 100).unwrap();
     let page = |path: &str| pages.iter().find(|page| page.url.path() == path).unwrap();
     assert_eq!(page("/header").directives.said, "X-Robots-Tag: none");
     assert!(page("/header").directives.noindex && !page("/meta").directives.noindex);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use telusur_engine::control::{Control, Reply, Request, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
+use telusur_ledger::Store;
 use telusur_model::Timestamp;
-use telusur_store::Store;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
@@ -94,7 +94,7 @@ fn importer(store: &EmbeddedStore) -> Importer<'_> {
     crawl.seeds = telusur_model::Seeds::Links(Vec::new());
     crawl.keep = telusur_model::Keep::Text;
     let no = accept(store, crawl);
-    let crawl = telusur_store::CrawlStore::crawl(store, no).unwrap().unwrap().crawl;
+    let crawl = telusur_ledger::CrawlStore::crawl(store, no).unwrap().unwrap().crawl;
     Importer::new(store, crawl)
 }
 
@@ -194,7 +194,7 @@ async fn links_are_counted_and_their_words_are_found() {
 }
 
 /// The check of the index, as `verify` gives it.
-fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_store::Check {
+fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_ledger::Check {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let mut report = None;

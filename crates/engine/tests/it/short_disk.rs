@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, EngineFault, Host, HostRow, OriginRow, PageRecord,
-    PageUrl, ParsedPage, RawPage, Timestamp, UrlKey,
-};
-use telusur_store::{
+use telusur_ledger::{
     Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
     NewlyQueued, Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord,
     VerifyReport,
+};
+use telusur_model::{
+    BlobRef, Crawl, CrawlNo, CrawlState, EngineFault, Host, HostRow, OriginRow, PageRecord,
+    PageUrl, ParsedPage, RawPage, Timestamp, UrlKey,
 };
 use telusur_store_embedded::EmbeddedStore;
 

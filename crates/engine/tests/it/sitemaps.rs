@@ -1,7 +1,7 @@
 //! How sitemaps are found, read and followed.
 
+use telusur_ledger::{FrontierStore, UrlState};
 use telusur_model::{CrawlNo, Reason, Timestamp, Via};
-use telusur_store::{FrontierStore, UrlState};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, known, page, polite_crawl, url};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
+use telusur_ledger::{CrawlRecord, CrawlStore, Store};
 use telusur_model::{Clock, CrawlNo, Reason, Seeds};
 use telusur_parse_pool::InProcess;
-use telusur_store::{CrawlRecord, CrawlStore, Store};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::BadServer;
 use telusur_testkit::bad_server::Step;
@@ -35,7 +35,7 @@ async fn crawl_with_delay(scheme: &str, script: Vec<Step>, delay_ms: u64) -> End
     crawl.fetch.allow_private = vec!["127.0.0.1".to_owned()];
     crawl.politeness.attempts_max = 1;
     let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(EmbeddedStore::open(dir.path()).unwrap());
+    let store = Arc::new(telusur_store_embedded::open(dir.path()).unwrap());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let fetcher = WebFetcher::new(FetchSettings::default(), Arc::clone(&clock)).unwrap();
     let parts = EngineParts {

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use telusur_ledger::CrawlRecord;
 use telusur_model::{Crawl, CrawlNo};
-use telusur_store::CrawlRecord;
 
 use super::orders::RequestMark;
 

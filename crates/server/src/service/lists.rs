@@ -3,11 +3,11 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use telusur_engine::control::{CoveredRun, Reply, Request};
+use telusur_ledger::{NewlyQueued, QueueRange, UrlRecord, UrlState};
 use telusur_model::{
     CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
     WalkCoverage,
 };
-use telusur_store::{NewlyQueued, QueueRange, UrlRecord, UrlState};
 
 use super::Service;
 use super::pages::page_view;

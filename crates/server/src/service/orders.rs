@@ -5,8 +5,8 @@ use std::io::Read;
 
 use telusur_engine::control::{Reply, Request};
 use telusur_engine::{CrawlChange, has_budget_room};
+use telusur_ledger::{CrawlRecord, NewCrawl, Store};
 use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
-use telusur_store::{CrawlRecord, NewCrawl, Store};
 
 use super::Service;
 use super::catalog::REQUEST_LABEL;

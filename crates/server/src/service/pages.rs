@@ -1,8 +1,8 @@
 //! Stored pages with everything in them, and why a URL was crawled or not.
 
 use telusur_engine::control::{Explanation, Reply, Request, StoredPage};
+use telusur_ledger::UrlState;
 use telusur_model::{CrawlNo, PageRecord};
-use telusur_store::UrlState;
 
 use super::Service;
 use crate::access::{Pass, Scope};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::RequestError;
+use telusur_ledger::CrawlRecord;
 use telusur_model::{CrawlNo, CrawlState, EngineFault, Moment, PauseReason};
-use telusur_store::CrawlRecord;
 use tokio::sync::Notify;
 
 use super::Service;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{CrawlNo, CrawlState, PageRecord};
-use telusur_store::{UrlRecord, UrlState};
 
 use super::Service;
 use crate::json::{S1Job, S1Page};

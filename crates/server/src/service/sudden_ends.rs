@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use telusur_ledger::{CrawlRecord, Store, StoreError};
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
-use telusur_store::{CrawlRecord, Store, StoreError};
 
 use super::run_queue::goes_on;
 

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 
 use telusur_engine::IndexReport;
+use telusur_ledger::CrawlRecord;
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, LeftOut, Limits, PauseReason,
     Politeness, Progress, RobotsRules, jain_index,
 };
-use telusur_store::CrawlRecord;
 
 use super::Service;
 use super::catalog::REQUEST_LABEL;

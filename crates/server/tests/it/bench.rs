@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, Resolved};
 use telusur_index::{IndexLimits, SearchIndex, SyncHook};
+use telusur_ledger::{Store, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, CrawlState, FetchRules, Fetched, Keep, Limits, PageUrl,
     Politeness, Progress, RobotsRules, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
 use telusur_parse_pool::InProcess;
 use telusur_server::{Bounds, Service, ServiceParts, ServiceSettings, serve};
-use telusur_store::{Store, StoreError};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::clock::TokioClock;
 use telusur_testkit::{FakeAnswer, FakeRequest, FakeWebFetcher, Website};
@@ -211,7 +211,7 @@ impl Bench {
 /// Opens the store; tasks of an earlier service may still be about to let go of it.
 async fn open_store(path: &std::path::Path) -> EmbeddedStore {
     loop {
-        match EmbeddedStore::open(path) {
+        match telusur_store_embedded::open(path) {
             Err(StoreError::Locked { .. }) => tokio::task::yield_now().await,
             opened => return opened.unwrap(),
         }

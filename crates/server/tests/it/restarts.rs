@@ -1,8 +1,8 @@
 //! What survives the end of the process, in order or not.
 
 use serde_json::json;
+use telusur_ledger::CrawlStore;
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
-use telusur_store::CrawlStore;
 use telusur_store_embedded::EmbeddedStore;
 
 use crate::bench::{Bench, endless_site, small_site};

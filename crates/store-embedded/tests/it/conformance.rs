@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use telusur_store::Store;
-use telusur_store::conformance::{Bench, check_all};
-use telusur_store_embedded::EmbeddedStore;
+use telusur_ledger::Store;
+use telusur_ledger::conformance::{Bench, check_all};
 
 struct Directory(tempfile::TempDir);
 
 impl Bench for Directory {
     fn open(&self) -> Arc<dyn Store> {
-        Arc::new(EmbeddedStore::open(self.0.path()).unwrap())
+        Arc::new(telusur_store_embedded::open(self.0.path()).unwrap())
     }
 }
 

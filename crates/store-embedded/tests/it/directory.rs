@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use telusur_ledger::StoreError;
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, FetchRules, Keep, Limits, PageUrl, Politeness, ScopeRules, Seeds,
     SitemapRules, Timestamp,
 };
-use telusur_store::StoreError;
-use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
+use telusur_store_embedded::{DataDir, Found};
 
 #[test]
 fn a_second_owner_is_refused_and_told_who_the_first_is() {
     let dir = tempfile::tempdir().unwrap();
-    let _owner = EmbeddedStore::open(dir.path()).unwrap();
-    let Err(StoreError::Locked { pid }) = EmbeddedStore::open(dir.path()) else {
+    let _owner = telusur_store_embedded::open(dir.path()).unwrap();
+    let Err(StoreError::Locked { pid }) = telusur_store_embedded::open(dir.path()) else {
         panic!("two owners")
     };
     assert_eq!(pid, std::process::id().to_string());
@@ -25,14 +25,14 @@ fn a_second_owner_is_refused_and_told_who_the_first_is() {
 #[test]
 fn the_lock_is_free_when_its_owner_is_gone() {
     let dir = tempfile::tempdir().unwrap();
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     assert_eq!(DataDir::owner(dir.path()), None);
-    EmbeddedStore::open(dir.path()).unwrap();
+    telusur_store_embedded::open(dir.path()).unwrap();
 }
 
 #[track_caller]
 fn refused(dir: &std::path::Path) -> String {
-    match EmbeddedStore::open(dir) {
+    match telusur_store_embedded::open(dir) {
         Err(error @ (StoreError::Unusable(_) | StoreError::Damaged(_))) => error.to_string(),
         Err(error) => panic!("refused for another reason: {error}"),
         Ok(_) => panic!("opened"),
@@ -50,7 +50,7 @@ fn other_peoples_directories_are_left_alone() {
 #[test]
 fn a_later_format_is_refused_with_both_numbers() {
     let dir = tempfile::tempdir().unwrap();
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     let version = dir.path().join("telusur.version");
     let text = fs::read_to_string(&version).unwrap().replace("\"format\":3", "\"format\":99");
     fs::write(&version, text).unwrap();
@@ -61,7 +61,7 @@ fn a_later_format_is_refused_with_both_numbers() {
 #[test]
 fn a_damaged_version_file_is_named() {
     let dir = tempfile::tempdir().unwrap();
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     fs::write(dir.path().join("telusur.version"), "{").unwrap();
     assert!(refused(dir.path()).contains("telusur.version"));
 }
@@ -70,7 +70,7 @@ fn a_damaged_version_file_is_named() {
 #[test]
 fn a_database_whose_making_was_cut_short_is_made_again() {
     let dir = tempfile::tempdir().unwrap();
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     // The version file gets its name last.
     let version = dir.path().join("telusur.version");
     fs::rename(&version, dir.path().join("telusur.version.new")).unwrap();
@@ -80,7 +80,7 @@ fn a_database_whose_making_was_cut_short_is_made_again() {
             fs::write(path, "half").unwrap();
         }
     }
-    EmbeddedStore::open(dir.path()).unwrap();
+    telusur_store_embedded::open(dir.path()).unwrap();
     assert!(!dir.path().join("telusur.version.new").exists());
 }
 
@@ -120,10 +120,10 @@ fn a_crawl() -> Crawl {
 
 /// A directory that holds a crawl, closed.
 fn with_a_crawl() -> tempfile::TempDir {
-    use telusur_store::CrawlStore;
+    use telusur_ledger::CrawlStore;
     let dir = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(dir.path()).unwrap();
-    store.create(telusur_store::NewCrawl { crawl: a_crawl(), random: 7 }).unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    store.create(telusur_ledger::NewCrawl { crawl: a_crawl(), random: 7 }).unwrap();
     store.close().unwrap();
     dir
 }
@@ -141,8 +141,8 @@ fn a_lost_version_file_costs_nothing_but_a_refusal() {
     assert!(message.contains("telusur.version") && message.contains("copy"), "{message}");
     assert_eq!(files(&dir.path().join("state")), before, "nothing is touched");
     fs::write(&version, copy).unwrap();
-    use telusur_store::CrawlStore;
-    assert_eq!(EmbeddedStore::open(dir.path()).unwrap().crawls().unwrap().len(), 1);
+    use telusur_ledger::CrawlStore;
+    assert_eq!(telusur_store_embedded::open(dir.path()).unwrap().crawls().unwrap().len(), 1);
 }
 
 #[test]
@@ -205,16 +205,16 @@ fn what_is_there_is_told_apart_from_what_cannot_be_read() {
 #[test]
 fn a_lost_database_is_not_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     fs::remove_dir_all(dir.path().join("state")).unwrap();
     assert!(refused(dir.path()).contains("state is gone"));
 }
 
 #[test]
 fn bodies_of_a_forgotten_crawl_are_reported() {
-    use telusur_store::CrawlStore;
+    use telusur_ledger::CrawlStore;
     let dir = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
     let old = dir.path().join("bodies/crawl_1");
     fs::create_dir(&old).unwrap();
     let report = store.verify(&|_| Ok(Vec::new())).unwrap();
@@ -226,7 +226,7 @@ fn a_directory_whose_making_was_cut_short_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("bodies")).unwrap();
     fs::write(dir.path().join("telusur.version.new"), "{\"prod").unwrap();
-    EmbeddedStore::open(dir.path()).unwrap();
+    telusur_store_embedded::open(dir.path()).unwrap();
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_directory_that_others_may_read_is_closed() {
     }
     open(&state, 0o755);
     open(dir.path(), 0o755);
-    drop(EmbeddedStore::open(dir.path()).unwrap());
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
     assert_eq!((mode(dir.path()), mode(&state)), (0o700, 0o700));
     assert_eq!(mode(&dir.path().join("telusur.version")), 0o600);
     assert_eq!(mode(&state.join("version")), 0o600);
@@ -269,12 +269,12 @@ fn a_directory_that_others_may_read_is_closed() {
 /// the other crawls are verified all the same.
 #[test]
 fn a_crawl_with_patterns_beyond_the_limit_is_noted_and_the_rest_verified() {
-    use telusur_store::CrawlStore;
+    use telusur_ledger::CrawlStore;
     let dir = with_a_crawl();
-    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
     let mut crawl = a_crawl();
     crawl.scope.exclude = (0..90).map(|number| format!(r"{number}\w{{200}}")).collect();
-    store.create(telusur_store::NewCrawl { crawl, random: 8 }).unwrap();
+    store.create(telusur_ledger::NewCrawl { crawl, random: 8 }).unwrap();
     let report = store.verify(&|_| Ok(Vec::new())).unwrap();
     assert!(report.holds(), "{report:?}");
     assert_eq!(report.counts.crawls, 2);

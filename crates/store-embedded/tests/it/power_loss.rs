@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use telusur_ledger::{Bodies, BodiesEnd};
 use telusur_model::{BlobRef, CrawlNo};
-use telusur_store_embedded::{Disk, SegmentEnd, Segments};
+use telusur_store_embedded::{Disk, Segments};
 use telusur_testkit::sim_disk::{DiskCall, DiskFailure, DiskFault};
 use telusur_testkit::{Dice, SimDisk};
 
@@ -14,7 +15,7 @@ const CRAWL: CrawlNo = CrawlNo(1);
 /// What the commit made durable: the end of the segments and the places of the blobs.
 #[derive(Clone, Default)]
 struct Acknowledged {
-    end: SegmentEnd,
+    end: BodiesEnd,
     blobs: Vec<(BlobRef, Vec<u8>)>,
 }
 
@@ -74,7 +75,7 @@ fn blob(dice: &mut Dice) -> Vec<u8> {
 fn a_torn_tail_is_cut_by_the_next_writer() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (_, end) = segments.append(CRAWL, SegmentEnd::default(), &[b"first"]).unwrap();
+    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
     segments.append(CRAWL, end, &[b"never acknowledged, and longer than the next"]).unwrap();
     let (places, end) = segments.append(CRAWL, end, &[b"second"]).unwrap();
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
@@ -86,7 +87,7 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 fn a_segment_that_lost_acknowledged_bytes_is_damage_and_not_silence() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (places, end) = segments.append(CRAWL, SegmentEnd::default(), &[b"first"]).unwrap();
+    let (places, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
     disk.open("crawl_1/00000001.warc.zst").unwrap().truncate(2).unwrap();
     assert!(segments.read(CRAWL, places[0]).is_err());
     assert!(segments.append(CRAWL, end, &[b"second"]).is_err());
@@ -96,10 +97,10 @@ fn a_segment_that_lost_acknowledged_bytes_is_damage_and_not_silence() {
 fn a_full_disk_is_said_to_be_full_and_nothing_moves() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (_, end) = segments.append(CRAWL, SegmentEnd::default(), &[b"first"]).unwrap();
+    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
     fail_next(&disk, DiskCall::Write, DiskFailure::NoSpace);
     let error = segments.append(CRAWL, end, &[b"second"]).unwrap_err();
-    assert!(matches!(error, telusur_store::StoreError::DiskFull(_)), "{error}");
+    assert!(matches!(error, telusur_ledger::StoreError::DiskFull(_)), "{error}");
     let (places, _) = segments.append(CRAWL, end, &[b"second"]).unwrap();
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
 }

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
+use telusur_ledger::NewCrawl;
 use telusur_model::{
     Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind,
 };
-use telusur_store::NewCrawl;
 use telusur_store_embedded::DataDir;
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeWeb, FakeWebSpec, serve};

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
+use telusur_ledger::{CrawlRecord, NewCrawl, StoreError};
 use telusur_model::{
     BasicAuth, CrawlNo, CrawlState, FinishReason, HttpVersion, Limits, PageUrl, QueryParams,
     RobotsRules, Secret,
 };
-use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session, detach};

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use telusur_engine::SystemClock;
+use telusur_ledger::NewCrawl;
 use telusur_model::{Clock, LinearSeeds, PageUrl, Resume, Seeds, Template, Walk, WalkRules};
-use telusur_store::NewCrawl;
 use telusur_testkit::serve_demo;
 
 use super::run::{self, RunJob};

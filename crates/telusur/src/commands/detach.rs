@@ -24,7 +24,7 @@ pub(super) fn detach(session: &Session, settings: &Settings, output: &mut dyn Wr
     let dir = backend::data_dir(settings);
     // One that has the directory for a moment is waited for by the background process.
     if let Some(pid) = DataDir::owner(dir).filter(|_| backend::is_served(dir)) {
-        let error = telusur_store::StoreError::Locked { pid };
+        let error = telusur_ledger::StoreError::Locked { pid };
         return Err(backend::store_message(&error).into());
     }
     let refuse = |what: String| Message::new(Code::Storage, what);

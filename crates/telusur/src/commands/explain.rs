@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use serde_json::json;
 use telusur_engine::control::{Explanation, IdExplained, Reply, Request};
+use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{IdState, PageUrl, Reason, Via};
-use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
 use crate::cli::ExplainArgs;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use telusur_engine::SystemClock;
 use telusur_index::SearchIndex;
+use telusur_ledger::Store;
 use telusur_model::{Clock, CrawlNo};
-use telusur_store::Store;
 
 /// How often the index is looked at: waits are measured to a fiftieth of a second.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

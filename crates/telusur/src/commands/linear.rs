@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use telusur_engine::{SystemClock, accept_run, has_walks_of};
+use telusur_ledger::{CrawlRecord, NewCrawl, StoreError};
 use telusur_model::{
     Clock, CrawlNo, CrawlState, Direction, FinishReason, LegPlan, LinearSeeds, PageUrl, Resume,
     RobotsRules, Seeds, SitemapRules, Walk,
 };
-use telusur_store::{CrawlRecord, NewCrawl, StoreError};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session, crawl, detach};

@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::json;
 use telusur_engine::control::{Control, Reply, Request};
 use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
+use telusur_ledger::{CrawlRecord, NewCrawl, Store, StoreError};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
-use telusur_store::{CrawlRecord, NewCrawl, Store, StoreError};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session};

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use telusur_engine::control::{Control, Reply, Request};
+use telusur_ledger::{Store, UrlState};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, HttpVersion, PauseReason};
-use telusur_store::{Store, UrlState};
 
 use super::{Outcome, Session, export};
 use crate::backend::{self, OpenStore};

@@ -9,11 +9,11 @@ use serde_json::json;
 use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
+use telusur_ledger::{NewCrawl, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, PauseReason, Politeness, RobotsRules,
     Timestamp,
 };
-use telusur_store::{NewCrawl, StoreError};
 use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
 use telusur_engine::control::{CrawlReply, Reply, Request};
+use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{CrawlState, PageRecord, PauseReason, Reason, jain_index};
-use telusur_store::{UrlRecord, UrlState};
 
 use super::{Outcome, Session};
 use crate::cli::ShowArgs;

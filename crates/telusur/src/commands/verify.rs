@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use telusur_engine::control::{Reply, Request};
-use telusur_store::VerifyReport;
+use telusur_ledger::VerifyReport;
 
 use super::{Outcome, Session};
 use crate::json::write_json_line;

@@ -2,28 +2,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use fjall::OwnedWriteBatch;
+use crate::{
+    Committed, Dequeued, Ending, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
+    UrlRecord, UrlState, VisitOutcome,
+};
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlStats, Discovery, Host, HostRow, IdState, Lane, PageRecord,
     PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
-use telusur_store::{
-    Committed, Dequeued, Ending, NewlyQueued, PageToStore, Step, StoreError, Stored, TrapMark,
-    UrlRecord, UrlState, VisitOutcome,
-};
 
+use crate::Ledger;
 use crate::admit::LinkContext;
 use crate::crawls::{CrawlRow, encode_row};
+use crate::layout::{self, QueueRow, UrlRow, encode};
 use crate::memory::{CrawlMemory, Memory, keyer};
-use crate::rows::{self, QueueRow, UrlRow, encode};
-use crate::{EmbeddedStore, engine_error};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table};
 
 /// Builds one batch. Memory runs ahead of the disk while it is built; if the commit fails, memory
 /// is marked broken and the store refuses further steps until it is opened again.
-pub(crate) struct StepWriter<'a> {
-    pub(crate) store: &'a EmbeddedStore,
+pub(crate) struct StepWriter<'a, S> {
+    pub(crate) store: &'a Ledger<S>,
     pub(crate) memory: &'a mut Memory,
-    pub(crate) batch: OwnedWriteBatch,
+    pub(crate) batch: Batch,
     pub(crate) committed: Committed,
     touched_hosts: HashSet<(CrawlNo, Host)>,
     pub(crate) touched_crawls: HashSet<CrawlNo>,
@@ -39,12 +39,12 @@ pub(crate) struct StepWriter<'a> {
     nofollow_keys: HashSet<(CrawlNo, UrlKey)>,
 }
 
-impl<'a> StepWriter<'a> {
-    pub(crate) fn new(store: &'a EmbeddedStore, memory: &'a mut Memory) -> Self {
+impl<'a, S: Storage> StepWriter<'a, S> {
+    pub(crate) fn new(store: &'a Ledger<S>, memory: &'a mut Memory) -> Self {
         Self {
             store,
             memory,
-            batch: store.batch(),
+            batch: Batch::default(),
             committed: Committed::default(),
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
@@ -67,7 +67,7 @@ impl<'a> StepWriter<'a> {
         }
         let mut found = Vec::with_capacity(step.found.len());
         for item in step.found {
-            if self.memory.crawl(item.crawl, &self.store.keyspaces)?.is_some() {
+            if self.memory.crawl(item.crawl, self.store.rows())?.is_some() {
                 found.push(item);
             }
         }
@@ -96,8 +96,8 @@ impl<'a> StepWriter<'a> {
         }
         for row in step.origins {
             let Ok(url) = PageUrl::parse(&row.origin) else { continue };
-            let key = rows::origin_key(&url.host(), &row.origin);
-            self.batch.insert(&self.store.keyspaces.origins, key, encode(&row));
+            let key = layout::origin_key(&url.host(), &row.origin);
+            self.batch.insert(Table::Origins, key, encode(&row));
         }
         for (crawl, mark) in step.traps {
             self.put_trap(crawl, &mark)?;
@@ -137,20 +137,19 @@ impl<'a> StepWriter<'a> {
                 hosts: HashMap::new(),
                 admitted_by_site: HashMap::new(),
                 held: HashMap::new(),
-                segment_end: Default::default(),
+                bodies_end: Default::default(),
                 runs: HashMap::new(),
             },
         );
-        let keyspaces = &self.store.keyspaces;
-        self.batch.insert(&keyspaces.crawls, rows::crawl_key(no), encode_row(row));
+        self.batch.insert(Table::Crawls, layout::crawl_key(no), encode_row(row));
         let crawls = u64::from(self.memory.crawls).to_be_bytes();
-        self.batch.insert(&keyspaces.meta, rows::META_CRAWLS, crawls);
+        self.batch.insert(Table::Meta, layout::META_CRAWLS, crawls);
         self.touched_crawls.insert(no);
     }
 
     /// The start URLs of a new crawl: the user named them, so no scope judges them.
     pub(crate) fn seed(&mut self, crawl: &Crawl) {
-        let keyer = keyer(crawl, self.store.key_seed);
+        let keyer = keyer(crawl, self.store.key_seed());
         let keys = crawl.seeds.urls().iter().map(|url| (crawl.no, keyer.key(url)));
         self.new_keys.extend(keys);
         for url in crawl.seeds.urls() {
@@ -175,28 +174,27 @@ impl<'a> StepWriter<'a> {
     /// Makes the batch durable.
     pub(crate) fn commit(mut self) -> Result<Committed, StoreError> {
         self.memory.broken = true;
-        let keyspaces = &self.store.keyspaces;
         for (crawl, host) in &self.touched_hosts {
             let row = &self.memory.by_crawl[crawl].hosts[host];
-            self.batch.insert(&keyspaces.hosts, rows::host_key(*crawl, host), encode(row));
+            self.batch.insert(Table::Hosts, layout::host_key(*crawl, host), encode(row));
         }
         for (crawl, host) in &self.touched_held {
             let count = self.memory.by_crawl[crawl].held.get(host).copied().unwrap_or_default();
-            let key = rows::held_count_key(*crawl, host);
-            self.batch.insert(&keyspaces.held, key, encode(&count));
+            let key = layout::held_count_key(*crawl, host);
+            self.batch.insert(Table::Held, key, encode(&count));
         }
         for crawl in &self.touched_crawls {
             let memory = &self.memory.by_crawl[crawl];
-            self.batch.insert(&keyspaces.stats, rows::crawl_key(*crawl), encode(&memory.stats));
+            self.batch.insert(Table::Stats, layout::crawl_key(*crawl), encode(&memory.stats));
             self.batch.insert(
-                &keyspaces.meta,
-                rows::meta_segment_end(*crawl),
-                encode(&memory.segment_end),
+                Table::Meta,
+                layout::meta_bodies_end(*crawl),
+                encode(&memory.bodies_end),
             );
             self.committed.stats.push((*crawl, memory.stats.clone()));
         }
-        self.batch.insert(&keyspaces.meta, rows::META_SEQ, self.memory.seq.to_be_bytes());
-        self.batch.commit().map_err(engine_error)?;
+        self.batch.insert(Table::Meta, layout::META_SEQ, self.memory.seq.to_be_bytes());
+        self.store.rows().commit(self.batch)?;
         self.memory.broken = false;
         Ok(self.committed)
     }
@@ -209,8 +207,8 @@ impl<'a> StepWriter<'a> {
         let (mut places, mut ids) = (HashSet::new(), HashSet::new());
         for ending in endings {
             let visit = &ending.visit;
-            let keyspaces = &self.store.keyspaces;
-            if self.memory.crawl(visit.crawl, keyspaces)?.is_none() {
+            let rows = self.store.rows();
+            if self.memory.crawl(visit.crawl, rows)?.is_none() {
                 continue;
             }
             if let Some(id) = ending.id {
@@ -241,8 +239,8 @@ impl<'a> StepWriter<'a> {
                 });
                 continue;
             }
-            let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
-            if keyspaces.queue.contains_key(&key).map_err(engine_error)? && places.insert(key) {
+            let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
+            if rows.contains(Table::Queue, &key)? && places.insert(key) {
                 kept.push(ending);
             }
         }
@@ -263,8 +261,8 @@ impl<'a> StepWriter<'a> {
         }
         for (crawl, (blobs, owners)) in by_crawl {
             let memory = self.memory.by_crawl.get_mut(&crawl).expect("still_queued loaded it");
-            let (refs, end) = self.store.segments.append(crawl, memory.segment_end, &blobs)?;
-            memory.segment_end = end;
+            let (refs, end) = self.store.bodies().append(crawl, memory.bodies_end, &blobs)?;
+            memory.bodies_end = end;
             for (index, blob) in owners.into_iter().zip(refs) {
                 places[index] = Some(blob);
             }
@@ -296,12 +294,12 @@ impl<'a> StepWriter<'a> {
         asked.sort_unstable();
         asked.dedup();
         for (crawl, key) in asked {
-            let row = self.store.keyspaces.urls.get(rows::url_key(crawl, key));
-            match row.map_err(engine_error)? {
+            let row = self.store.rows().get(Table::Urls, layout::url_key(crawl, key));
+            match row? {
                 None => {
                     self.new_keys.insert((crawl, key));
                 }
-                Some(row) if rows::is_nofollow(&row) => {
+                Some(row) if layout::is_nofollow(&row) => {
                     self.nofollow_keys.insert((crawl, key));
                 }
                 Some(_) => self.memory.recent.add(crawl, key),
@@ -319,7 +317,7 @@ impl<'a> StepWriter<'a> {
         let context = LinkContext::of(&visit, at);
         let host = visit.url.host();
         self.touched_crawls.insert(crawl);
-        self.batch.remove(&self.store.keyspaces.queue, rows::queue_key(crawl, &host, visit.place));
+        self.batch.remove(Table::Queue, layout::queue_key(crawl, &host, visit.place));
         let stored_page = matches!(how, VisitOutcome::Page(_));
         self.committed.dequeued.push(Dequeued {
             crawl,
@@ -374,13 +372,15 @@ impl<'a> StepWriter<'a> {
 
     fn put_trap(&mut self, crawl: CrawlNo, mark: &TrapMark) -> Result<(), StoreError> {
         // It may have been removed in the meantime.
-        if self.memory.crawl(crawl, &self.store.keyspaces)?.is_none() {
+        if self.memory.crawl(crawl, self.store.rows())?.is_none() {
             return Ok(());
         }
-        let (traps, key) = (&self.store.keyspaces.traps, rows::trap_key(crawl, mark.shape));
+        let key = layout::trap_key(crawl, mark.shape);
         match mark {
-            TrapMark { run: 0, rule: None, .. } => self.batch.remove(traps, key),
-            TrapMark { run, rule, .. } => self.batch.insert(traps, key, encode(&(run, rule))),
+            TrapMark { run: 0, rule: None, .. } => self.batch.remove(Table::Traps, key),
+            TrapMark { run, rule, .. } => {
+                self.batch.insert(Table::Traps, key, encode(&(run, rule)))
+            }
         }
         Ok(())
     }
@@ -399,13 +399,13 @@ impl<'a> StepWriter<'a> {
         let store = self.store;
         for page in imports {
             let crawl = page.record.crawl;
-            let Some(memory) = self.memory.crawl(crawl, &store.keyspaces)? else { continue };
+            let Some(memory) = self.memory.crawl(crawl, store.rows())? else { continue };
             let blobs: Vec<&[u8]> = page.packed.blob.as_deref().into_iter().collect();
-            let (places, end) = store.segments.append(crawl, memory.segment_end, &blobs)?;
-            memory.segment_end = end;
-            let key = rows::url_key(crawl, page.record.key);
-            let known = store.keyspaces.urls.get(key).map_err(engine_error)?;
-            match known.map(|row| rows::decode(&row, "urls")).transpose()? {
+            let (places, end) = store.bodies().append(crawl, memory.bodies_end, &blobs)?;
+            memory.bodies_end = end;
+            let key = layout::url_key(crawl, page.record.key);
+            let known = store.rows().get(Table::Urls, key)?;
+            match known.map(|row| layout::decode(&row, "urls")).transpose()? {
                 None => self.crawl_memory(crawl).stats.discovered += 1,
                 Some(UrlRow::Page { seq }) => self.drop_page(crawl, seq)?,
                 // A URL of a crawl that is no page yet will have its own answer.
@@ -423,11 +423,11 @@ impl<'a> StepWriter<'a> {
         let store = self.store;
         for record in records {
             let crawl = record.crawl;
-            if self.memory.crawl(crawl, &store.keyspaces)?.is_none() {
+            if self.memory.crawl(crawl, store.rows())?.is_none() {
                 continue;
             }
             let Some(known) = store.page_record(crawl, record.seq)? else { continue };
-            self.batch.remove(&store.keyspaces.pages, rows::page_key(crawl, known.seq));
+            self.batch.remove(Table::Pages, layout::page_key(crawl, known.seq));
             let seq = self.next_seq();
             let stats = &mut self.crawl_memory(crawl).stats;
             count_parse_failure(stats, Some(&known), Some(&record));
@@ -440,7 +440,7 @@ impl<'a> StepWriter<'a> {
     /// Takes a page out that is about to be replaced.
     fn drop_page(&mut self, crawl: CrawlNo, seq: u64) -> Result<(), StoreError> {
         let Some(page) = self.store.page_record(crawl, seq)? else { return Ok(()) };
-        self.batch.remove(&self.store.keyspaces.pages, rows::page_key(crawl, seq));
+        self.batch.remove(Table::Pages, layout::page_key(crawl, seq));
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.pages -= 1;
         stats.ok -= u64::from(page.is_ok());
@@ -478,8 +478,7 @@ impl<'a> StepWriter<'a> {
     fn put_page(&mut self, record: &PageRecord) {
         let PageRecord { seq, crawl, key, .. } = *record;
         self.put_url(crawl, key, &UrlRow::Page { seq });
-        let pages = &self.store.keyspaces.pages;
-        self.batch.insert(pages, rows::page_key(crawl, seq), encode(record));
+        self.batch.insert(Table::Pages, layout::page_key(crawl, seq), encode(record));
     }
 
     fn retry(&mut self, mut visit: Visit, due: Timestamp, counted: bool, reason: Reason) {
@@ -531,11 +530,11 @@ impl<'a> StepWriter<'a> {
             if !taken.insert((visit.crawl, visit.key)) {
                 continue;
             }
-            let row = self.store.keyspaces.urls.get(rows::url_key(visit.crawl, visit.key));
-            let Some(row) = row.map_err(engine_error)? else { continue };
-            let UrlRow::Settled(record) = rows::decode(&row, "urls")? else { continue };
+            let row = self.store.rows().get(Table::Urls, layout::url_key(visit.crawl, visit.key));
+            let Some(row) = row? else { continue };
+            let UrlRow::Settled(record) = layout::decode(&row, "urls")? else { continue };
             let UrlState::Failed { reason, .. } = record.state else { continue };
-            if self.memory.crawl(visit.crawl, &self.store.keyspaces)?.is_none() {
+            if self.memory.crawl(visit.crawl, self.store.rows())?.is_none() {
                 continue;
             }
             self.touched_crawls.insert(visit.crawl);
@@ -572,15 +571,15 @@ impl<'a> StepWriter<'a> {
         last_failure: Option<Reason>,
     ) {
         let row = QueueRow::of_visit(&visit, last_failure);
-        let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
-        self.batch.insert(&self.store.keyspaces.queue, key, encode(&row));
+        let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
+        self.batch.insert(Table::Queue, key, encode(&row));
         self.put_url(visit.crawl, visit.key, &UrlRow::Queued { place: visit.place });
         // Who was asked to wait just now has heard it from the answer itself.
         self.committed.queued.push(NewlyQueued { visit, due, asked_to_wait: false });
     }
 
     pub(crate) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {
-        self.batch.insert(&self.store.keyspaces.urls, rows::url_key(crawl, key), encode(row));
+        self.batch.insert(Table::Urls, layout::url_key(crawl, key), encode(row));
     }
 
     pub(crate) fn count_skip(&mut self, crawl: CrawlNo, reason: Reason) {

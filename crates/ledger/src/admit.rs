@@ -1,18 +1,18 @@
 //! Which new links are taken in. Each is judged once, by the crawl's scope and by the budgets that
 //! make endless sites end, and goes to the queue or is kept with the reason why not.
 
+use crate::{Found, StoreError, UrlState};
 use telusur_model::{
     CrawlNo, Discovery, Host, Lane, LinkVerdict, PageUrl, Purpose, QueuePlace, Reason, Scope,
     Timestamp, UrlShape, Verdict, Via, Visit,
 };
-use telusur_store::{Found, StoreError, UrlState};
 
-use crate::EmbeddedStore;
+use crate::Ledger;
 use crate::budget::{self, Full};
 use crate::commit::StepWriter;
-use crate::engine_error;
 use crate::held;
-use crate::rows::{self, decode};
+use crate::layout::{self, decode};
+use crate::storage::{Rows, Storage, Table};
 
 /// Sitemaps of one host. With 50,000 entries each they name fifty million pages.
 const SITEMAPS_PER_HOST_MAX: u32 = 1000;
@@ -21,7 +21,7 @@ const SITEMAPS_PER_HOST_MAX: u32 = 1000;
 /// refusals. Links that wait for a budget have a limit of their own.
 const REFUSED_PER_HOST_MAX: u64 = 100_000;
 
-impl StepWriter<'_> {
+impl<S: Storage> StepWriter<'_, S> {
     /// Takes in those of the links that are new.
     pub(crate) fn follow(
         &mut self,
@@ -212,14 +212,14 @@ fn is_endless(reason: Reason) -> bool {
 
 /// Whether a host has more refused URLs than are kept.
 pub(crate) fn is_beyond_count(
-    store: &EmbeddedStore,
+    store: &Ledger<impl Storage>,
     crawl: CrawlNo,
     host: &Host,
 ) -> Result<bool, StoreError> {
-    let row = store.keyspaces.hosts.get(rows::host_key(crawl, host)).map_err(engine_error)?;
+    let row = store.rows().get(Table::Hosts, layout::host_key(crawl, host))?;
     let Some(row) = row else { return Ok(false) };
     let row: telusur_model::HostRow = decode(&row, "hosts")?;
-    Ok(row.refused > REFUSED_PER_HOST_MAX || held::has_dropped(&store.keyspaces, crawl, host)?)
+    Ok(row.refused > REFUSED_PER_HOST_MAX || held::has_dropped(store.rows(), crawl, host)?)
 }
 
 /// What a visit hands on to the links found on it.

@@ -1,25 +1,26 @@
 //! Queues and URLs, read.
 
-use telusur_model::{
-    Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
-};
-use telusur_store::{
+use crate::{
     Committed, FrontierStore, KeptRun, NewlyQueued, QueueRange, Step, StoreError, TrapMark,
     UrlRecord, UrlState,
 };
+use telusur_model::{
+    Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
+};
 
 use crate::commit::StepWriter;
-use crate::rows::{self, QueueRow, UrlRow, decode};
-use crate::{EmbeddedStore, crawls, engine_error, memory, runs};
+use crate::layout::{self, QueueRow, UrlRow, decode};
+use crate::storage::{Rows, Storage, Table};
+use crate::{Ledger, crawls, memory, runs};
 
-impl EmbeddedStore {
+impl<S: Storage> Ledger<S> {
     fn host_rows(&self, crawl: CrawlNo) -> impl Iterator<Item = Result<HostRow, StoreError>> {
-        let rows = self.keyspaces.hosts.prefix(rows::crawl_key(crawl));
-        rows.map(|row| decode(&row.value().map_err(engine_error)?, "hosts"))
+        let rows = self.rows().prefix(Table::Hosts, layout::crawl_key(crawl));
+        rows.map(|row| decode(&row?.1, "hosts"))
     }
 }
 
-impl FrontierStore for EmbeddedStore {
+impl<S: Storage> FrontierStore for Ledger<S> {
     fn hosts(&self, crawl: CrawlNo) -> Result<Vec<HostRow>, StoreError> {
         self.host_rows(crawl).collect()
     }
@@ -34,21 +35,21 @@ impl FrontierStore for EmbeddedStore {
     }
 
     fn queued(&self, range: QueueRange<'_>) -> Result<Vec<NewlyQueued>, StoreError> {
-        let lane = |byte| rows::queue_lane_key(range.crawl, range.host, byte);
+        let lane = |byte| layout::queue_lane_key(range.crawl, range.host, byte);
         let (first, end) = if range.later { (lane(2), lane(3)) } else { (lane(0), lane(2)) };
         let start = match range.after {
             // The smallest key behind the one named.
             Some(place) => {
-                let mut key = rows::queue_key(range.crawl, range.host, place);
+                let mut key = layout::queue_key(range.crawl, range.host, place);
                 key.push(0);
                 key
             }
             None => first,
         };
         let mut queued = Vec::new();
-        for row in self.keyspaces.queue.range(start..end).take(range.max) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
-            let place = rows::place_of(&key)
+        for row in self.rows().range(Table::Queue, start, Some(end)).take(range.max) {
+            let (key, value) = row?;
+            let place = layout::place_of(&key)
                 .ok_or_else(|| StoreError::Damaged("a key of the queue cannot be read".into()))?;
             let row: QueueRow = decode(&value, "queue")?;
             queued.push(row.into_queued(range.crawl, place));
@@ -57,9 +58,9 @@ impl FrontierStore for EmbeddedStore {
     }
 
     fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError> {
-        let rows = self.keyspaces.traps.prefix(rows::crawl_key(crawl));
+        let rows = self.rows().prefix(Table::Traps, layout::crawl_key(crawl));
         rows.map(|row| {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+            let (key, value) = row?;
             let shape = key.last_chunk().map(|shape| u64::from_be_bytes(*shape));
             let shape = shape.ok_or_else(|| StoreError::Damaged("a key of traps is cut".into()))?;
             let (run, rule) = decode(&value, "traps")?;
@@ -73,7 +74,7 @@ impl FrontierStore for EmbeddedStore {
     }
 
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {
-        let mut memory = self.memory.lock();
+        let mut memory = self.memory();
         let committed = StepWriter::new(self, &mut memory).write(step)?;
         tracing::trace!(gone = committed.dequeued.len(), "step synced");
         Ok(committed)
@@ -88,21 +89,20 @@ impl FrontierStore for EmbeddedStore {
     }
 
     fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError> {
-        runs::read(&self.keyspaces, crawl, walk)
+        runs::read(self.rows(), crawl, walk)
     }
 
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {
         let Ok(url) = PageUrl::parse(origin) else { return Ok(None) };
-        let key = rows::origin_key(&url.host(), origin);
-        let bytes = self.keyspaces.origins.get(key).map_err(engine_error)?;
+        let key = layout::origin_key(&url.host(), origin);
+        let bytes = self.rows().get(Table::Origins, key)?;
         bytes.map(|bytes| decode(&bytes, "origins")).transpose()
     }
 
     fn origins_of(&self, host: &Host) -> Result<Vec<OriginRow>, StoreError> {
-        self.keyspaces
-            .origins
-            .prefix(rows::origin_key(host, ""))
-            .map(|row| decode(&row.value().map_err(engine_error)?, "origins"))
+        self.rows()
+            .prefix(Table::Origins, layout::origin_key(host, ""))
+            .map(|row| decode(&row?.1, "origins"))
             .collect()
     }
 
@@ -117,11 +117,12 @@ impl FrontierStore for EmbeddedStore {
             Some(Some(next)) => UrlKey(next),
             Some(None) => return Ok(()),
         };
-        let range = rows::url_key(crawl, first)..=rows::url_key(crawl, UrlKey(u128::MAX));
-        for row in self.keyspaces.urls.range(range) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+        let first = layout::url_key(crawl, first);
+        let end = layout::after_crawl(crawl).map(Vec::from);
+        for row in self.rows().range(Table::Urls, first.into(), end) {
+            let (key, value) = row?;
             if let UrlRow::Settled(record) = decode(&value, "urls")?
-                && !each(rows::key_of_url_row(&key)?, *record)
+                && !each(layout::key_of_url_row(&key)?, *record)
             {
                 break;
             }
@@ -130,16 +131,16 @@ impl FrontierStore for EmbeddedStore {
     }
 }
 
-impl EmbeddedStore {
+impl<S: Storage> Ledger<S> {
     fn url_record(
         &self,
         crawl: CrawlNo,
         url: &PageUrl,
         key_of: fn(&UrlKeyer, &PageUrl) -> UrlKey,
     ) -> Result<Option<UrlRecord>, StoreError> {
-        let Some(row) = crawls::read_row(&self.keyspaces, crawl)? else { return Ok(None) };
-        let key = key_of(&memory::keyer(&row.crawl, self.key_seed), url);
-        let bytes = self.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
+        let Some(row) = crawls::read_row(self.rows(), crawl)? else { return Ok(None) };
+        let key = key_of(&memory::keyer(&row.crawl, self.key_seed()), url);
+        let bytes = self.rows().get(Table::Urls, layout::url_key(crawl, key))?;
         let Some(bytes) = bytes else { return Ok(None) };
         match decode(&bytes, "urls")? {
             UrlRow::Settled(record) => Ok(Some(*record)),
@@ -154,8 +155,8 @@ impl EmbeddedStore {
                 state: UrlState::Page { seq },
             })),
             UrlRow::Queued { place } => {
-                let key = rows::queue_key(crawl, &url.host(), place);
-                let bytes = self.keyspaces.queue.get(key).map_err(engine_error)?;
+                let key = layout::queue_key(crawl, &url.host(), place);
+                let bytes = self.rows().get(Table::Queue, key)?;
                 // The row may have left the queue between the two reads: then the answer is newer.
                 match bytes {
                     Some(bytes) => {

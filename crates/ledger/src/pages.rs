@@ -1,13 +1,13 @@
 //! Pages and their bodies.
 
+use crate::{Body, Packed, PageStore, StoreError};
 use telusur_model::{BlobRef, Crawl, CrawlNo, Keep, PageRecord, ParsedPage, RawPage, Timestamp};
-use telusur_store::{Body, Packed, PageStore, StoreError};
 
-use crate::rows::{self, decode};
-use crate::warc::{self, Kept};
-use crate::{EmbeddedStore, engine_error, segment};
+use crate::Ledger;
+use crate::layout::{self, decode};
+use crate::storage::{Bodies, KeptParts, Rows, Storage, Table};
 
-impl PageStore for EmbeddedStore {
+impl<S: Storage> PageStore for Ledger<S> {
     fn pack(
         &self,
         crawl: &Crawl,
@@ -28,14 +28,14 @@ impl PageStore for EmbeddedStore {
         let json = parsed.filter(|_| keeps_extract).map(|parsed| {
             serde_json::to_vec(parsed).expect("a parsed page is plain text and numbers")
         });
-        let kept = Kept {
+        let kept = KeptParts {
             crawl,
             at,
             url: page.url.as_str(),
             answer: keeps_body.then_some(page),
             extract: json.as_deref(),
         };
-        Packed { blob: warc::pack(&kept), has_body: keeps_body, has_extract: keeps_extract }
+        Packed { blob: self.bodies().pack(&kept), has_body: keeps_body, has_extract: keeps_extract }
     }
 
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
@@ -48,46 +48,30 @@ impl PageStore for EmbeddedStore {
         seq: u64,
         max: usize,
     ) -> Result<Vec<PageRecord>, StoreError> {
-        let start = rows::page_key(crawl, seq.saturating_add(1));
-        let end = rows::page_key(crawl, u64::MAX);
-        self.keyspaces
-            .pages
-            .range(start..=end)
-            .take(max)
-            .map(|row| decode(&row.value().map_err(engine_error)?, "pages"))
-            .collect()
+        let start = layout::page_key(crawl, seq.saturating_add(1));
+        let end = layout::page_key(crawl, u64::MAX);
+        let rows = self.rows().range(Table::Pages, start.into(), Some(end.into()));
+        rows.take(max).map(|row| decode(&row?.1, "pages")).collect()
     }
 
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
-        warc::unpack_answer(&self.segments.read(crawl, blob)?)
-            .map_err(|error| at(crawl, blob, error))
+        self.bodies().answer(crawl, blob)
     }
 
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError> {
-        let bytes = self.segments.read(crawl, blob)?;
-        let json = warc::unpack_extract(&bytes).map_err(|error| at(crawl, blob, error))?;
+        let json = self.bodies().extract(crawl, blob)?;
         serde_json::from_slice(&json)
             .map_err(|error| StoreError::Damaged(format!("an extract cannot be read: {error}")))
     }
 }
 
-impl EmbeddedStore {
+impl<S: Storage> Ledger<S> {
     pub(crate) fn page_record(
         &self,
         crawl: CrawlNo,
         seq: u64,
     ) -> Result<Option<PageRecord>, StoreError> {
-        let bytes = self.keyspaces.pages.get(rows::page_key(crawl, seq)).map_err(engine_error)?;
+        let bytes = self.rows().get(Table::Pages, layout::page_key(crawl, seq))?;
         bytes.map(|bytes| decode(&bytes, "pages")).transpose()
-    }
-}
-
-/// Names the place of the damage.
-fn at(crawl: CrawlNo, blob: BlobRef, error: StoreError) -> StoreError {
-    match error {
-        StoreError::Damaged(what) => {
-            StoreError::Damaged(format!("{}: {what}", segment::place(crawl, blob)))
-        }
-        other => other,
     }
 }

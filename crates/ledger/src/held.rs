@@ -4,18 +4,18 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::Ledger;
+use crate::budget::{self, Full};
+use crate::commit::StepWriter;
+use crate::layout::{self, QueueRow, UrlRow, decode, encode};
+use crate::memory::CrawlMemory;
+use crate::storage::{Rows, Storage, Table};
+use crate::{Ending, StoreError, UrlRecord, UrlState, VisitOutcome};
 use serde::{Deserialize, Serialize};
 use telusur_model::{
     Crawl, CrawlNo, Host, HostRow, Lane, Limits, PageUrl, Purpose, QueuePlace, Reason, Site,
     UrlKey, UrlShape, Visit,
 };
-use telusur_store::{Ending, StoreError, UrlRecord, UrlState, VisitOutcome};
-
-use crate::budget::{self, Full};
-use crate::commit::StepWriter;
-use crate::memory::CrawlMemory;
-use crate::rows::{self, QueueRow, UrlRow, decode, encode};
-use crate::{EmbeddedStore, Keyspaces, engine_error};
 
 /// Links of one host that are held at a time. Of those beyond only the number is kept: a site that
 /// makes up addresses would fill the disk with them. Links that a rule forbids do not count here.
@@ -58,7 +58,7 @@ pub(crate) struct GivenBack {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
     /// It has no further link that fits.
-    AwaitedBudget,
+    Line,
     /// No link of its host fits.
     Host,
     /// The step has looked at as many as it may.
@@ -67,22 +67,22 @@ enum LineEnd {
 
 /// The counts of a crawl. `hosts`: what is known of its hosts.
 pub(crate) fn load_counts<'h>(
-    keyspaces: &Keyspaces,
+    rows: &impl Rows,
     crawl: CrawlNo,
     hosts: impl Iterator<Item = &'h HostRow>,
 ) -> Result<HashMap<Host, HeldCount>, StoreError> {
     let mut counts = HashMap::new();
-    for row in keyspaces.held.prefix(rows::held_counts_key(crawl)) {
-        let (key, value) = row.into_inner().map_err(engine_error)?;
-        let host = rows::host_of_count_key(&key).ok_or_else(cut_key)?;
+    for row in rows.prefix(Table::Held, layout::held_counts_key(crawl)) {
+        let (key, value) = row?;
+        let host = layout::host_of_count_key(&key).ok_or_else(cut_key)?;
         counts.insert(host, decode(&value, "held")?);
     }
     // Earlier versions wrote no counts, and counted these links among the refused ones.
     for row in hosts.filter(|row| row.refused > 0) {
         if !counts.contains_key(&row.host) {
             let mut held = 0;
-            for link in keyspaces.held.prefix(rows::held_host_key(crawl, &row.host)) {
-                link.key().map_err(engine_error)?;
+            for link in rows.prefix(Table::Held, layout::held_host_key(crawl, &row.host)) {
+                link?;
                 held += 1;
             }
             counts.insert(row.host.clone(), HeldCount { held, dropped: 0 });
@@ -93,21 +93,21 @@ pub(crate) fn load_counts<'h>(
 
 /// Whether a host has links that wait for a unit and were not kept.
 pub(crate) fn has_dropped(
-    keyspaces: &Keyspaces,
+    rows: &impl Rows,
     crawl: CrawlNo,
     host: &Host,
 ) -> Result<bool, StoreError> {
-    let row = keyspaces.held.get(rows::held_count_key(crawl, host)).map_err(engine_error)?;
+    let row = rows.get(Table::Held, layout::held_count_key(crawl, host))?;
     let count: Option<HeldCount> = row.map(|row| decode(&row, "held")).transpose()?;
     Ok(count.is_some_and(|count| count.dropped > 0))
 }
 
-impl EmbeddedStore {
+impl<S: Storage> Ledger<S> {
     /// Whether a held link of a crawl fits into its budgets, as they are given here.
     pub(crate) fn has_held_that_fits(&self, crawl: &Crawl) -> Result<bool, StoreError> {
-        let mut memory = self.memory.lock();
+        let mut memory = self.memory();
         let was_loaded = memory.by_crawl.contains_key(&crawl.no);
-        let Some(loaded) = memory.crawl(crawl.no, &self.keyspaces)? else { return Ok(false) };
+        let Some(loaded) = memory.crawl(crawl.no, self.rows())? else { return Ok(false) };
         let fits = self.any_fits(crawl, loaded);
         if !was_loaded {
             memory.forget(crawl.no);
@@ -118,12 +118,12 @@ impl EmbeddedStore {
     fn any_fits(&self, crawl: &Crawl, memory: &CrawlMemory) -> Result<bool, StoreError> {
         let (limits, crawl) = (&crawl.limits, crawl.no);
         for host in hosts_with_held(memory) {
-            let host_key = rows::held_host_key(crawl, &host);
+            let host_key = layout::held_host_key(crawl, &host);
             let mut next = Some(host_key.clone());
             while let Some(row) = next.take().and_then(|from| self.first_held(&host_key, from)) {
                 let (key, held) = row?;
-                let line = rows::line_of_held_key(&key, host_key.len()).ok_or_else(cut_key)?;
-                let record = held_record(&self.keyspaces, crawl, held)?;
+                let line = layout::line_of_held_key(&key, host_key.len()).ok_or_else(cut_key)?;
+                let record = held_record(self.rows(), crawl, held)?;
                 let url = record.and_then(|(record, _)| PageUrl::parse(&record.url).ok());
                 let full = match url {
                     Some(url) => full_for(limits, memory, &host, &url, held),
@@ -150,9 +150,9 @@ impl EmbeddedStore {
         host_key: &[u8],
         from: Vec<u8>,
     ) -> Option<Result<(Vec<u8>, HeldRow), StoreError>> {
-        let row = self.keyspaces.held.range(from..).next()?;
+        let row = self.rows().range(Table::Held, from, None).next()?;
         let read = || {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+            let (key, value) = row?;
             if !key.starts_with(host_key) {
                 return Ok(None);
             }
@@ -162,7 +162,7 @@ impl EmbeddedStore {
     }
 }
 
-impl StepWriter<'_> {
+impl<S: Storage> StepWriter<'_, S> {
     /// Whether another link of a host is held. If not, it is counted.
     pub(crate) fn may_hold(&mut self, crawl: CrawlNo, host: &Host) -> bool {
         let count = self.held_count(crawl, host);
@@ -180,7 +180,7 @@ impl StepWriter<'_> {
     fn release(&mut self, crawl: CrawlNo, host: &Host, key: Vec<u8>) {
         let count = self.held_count(crawl, host);
         count.held = count.held.saturating_sub(1);
-        self.batch.remove(&self.store.keyspaces.held, key.clone());
+        self.batch.remove(Table::Held, key.clone());
         self.gone_held.insert(key);
     }
 
@@ -198,8 +198,8 @@ impl StepWriter<'_> {
         };
         let host = visit.url.host();
         self.held_count(visit.crawl, &host).held += 1;
-        let key = rows::held_key(visit.crawl, &host, line, visit.place);
-        self.batch.insert(&self.store.keyspaces.held, key, encode(&row));
+        let key = layout::held_key(visit.crawl, &host, line, visit.place);
+        self.batch.insert(Table::Held, key, encode(&row));
     }
 
     /// Gives back the units of visits that were not asked for after all. Done before anything else
@@ -236,8 +236,8 @@ impl StepWriter<'_> {
     /// Whether a queued visit was asked for before, and has used its unit. Its attempt does not tell:
     /// an answer such as 429 counts as none.
     fn was_asked_before(&self, visit: &Visit) -> Result<bool, StoreError> {
-        let key = rows::queue_key(visit.crawl, &visit.url.host(), visit.place);
-        let row = self.store.keyspaces.queue.get(key).map_err(engine_error)?;
+        let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
+        let row = self.store.rows().get(Table::Queue, key)?;
         let row: Option<QueueRow> = row.map(|row| decode(&row, "queue")).transpose()?;
         Ok(row.is_some_and(|row| row.last_failure.is_some()))
     }
@@ -264,16 +264,16 @@ impl StepWriter<'_> {
     /// Lets in whatever the budgets of a crawl have room for: they may have been raised.
     pub(crate) fn let_in_all(&mut self, crawl: CrawlNo) -> Result<(), StoreError> {
         let store = self.store;
-        let Some(memory) = self.memory.crawl(crawl, &store.keyspaces)? else { return Ok(()) };
+        let Some(memory) = self.memory.crawl(crawl, store.rows())? else { return Ok(()) };
         let mut left = LET_IN_MAX;
         for host in hosts_with_held(memory) {
-            let host_key = rows::held_host_key(crawl, &host);
+            let host_key = layout::held_host_key(crawl, &host);
             let mut next = Some(host_key.clone());
             while let Some(row) = next.take().and_then(|from| store.first_held(&host_key, from)) {
                 let (key, _) = row?;
-                let line = rows::line_of_held_key(&key, host_key.len()).ok_or_else(cut_key)?;
+                let line = layout::line_of_held_key(&key, host_key.len()).ok_or_else(cut_key)?;
                 match self.let_in_line(crawl, &host, line, &mut left)? {
-                    LineEnd::AwaitedBudget => next = end_of_line(crawl, &host, line),
+                    LineEnd::Line => next = end_of_line(crawl, &host, line),
                     LineEnd::Host => {}
                     LineEnd::Step => {
                         self.committed.more_held.push(crawl);
@@ -294,8 +294,8 @@ impl StepWriter<'_> {
         left: &mut usize,
     ) -> Result<LineEnd, StoreError> {
         let store = self.store;
-        for row in store.keyspaces.held.prefix(rows::held_line_key(crawl, host, line)) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+        for row in store.rows().prefix(Table::Held, layout::held_line_key(crawl, host, line)) {
+            let (key, value) = row?;
             if self.gone_held.contains(&*key) {
                 continue;
             }
@@ -317,7 +317,7 @@ impl StepWriter<'_> {
                 }
                 Some(Full::Host { .. } | Full::Site { .. }) => return Ok(LineEnd::Host),
                 Some(Full::Shape { shape, .. }) if line == Some(shape) => {
-                    return Ok(LineEnd::AwaitedBudget);
+                    return Ok(LineEnd::Line);
                 }
                 // Its host has room and its shape has none: it waits for the shape from now on.
                 Some(full @ Full::Shape { .. }) => {
@@ -326,7 +326,7 @@ impl StepWriter<'_> {
                 }
             }
         }
-        Ok(LineEnd::AwaitedBudget)
+        Ok(LineEnd::Line)
     }
 
     /// The visit of a held link, and the reason it was settled with; `None` if it has another
@@ -336,7 +336,7 @@ impl StepWriter<'_> {
         crawl: CrawlNo,
         held: HeldRow,
     ) -> Result<Option<(Visit, Reason)>, StoreError> {
-        let record = held_record(&self.store.keyspaces, crawl, held)?;
+        let record = held_record(self.store.rows(), crawl, held)?;
         let Some((record, reason)) = record else { return Ok(None) };
         let Ok(url) = PageUrl::parse(&record.url) else { return Ok(None) };
         let lane = if held.is_hot { Lane::Hot } else { Lane::Plain };
@@ -363,11 +363,11 @@ impl StepWriter<'_> {
 /// What is known of a held link, and the budget that left it out; `None` if it has another answer by
 /// now.
 fn held_record(
-    keyspaces: &Keyspaces,
+    rows: &impl Rows,
     crawl: CrawlNo,
     held: HeldRow,
 ) -> Result<Option<(UrlRecord, Reason)>, StoreError> {
-    let row = keyspaces.urls.get(rows::url_key(crawl, held.key)).map_err(engine_error)?;
+    let row = rows.get(Table::Urls, layout::url_key(crawl, held.key))?;
     let Some(row) = row else { return Ok(None) };
     let UrlRow::Settled(record) = decode(&row, "urls")? else { return Ok(None) };
     let UrlState::Skipped { reason, .. } = record.state else { return Ok(None) };
@@ -396,7 +396,7 @@ fn hosts_with_held(memory: &CrawlMemory) -> BTreeSet<Host> {
 /// Where the next line of a host begins; `None` behind the last.
 fn end_of_line(crawl: CrawlNo, host: &Host, line: AwaitedBudget) -> Option<Vec<u8>> {
     let next = line.map_or(Some(0), |shape| shape.checked_add(1))?;
-    Some(rows::held_line_key(crawl, host, Some(next)))
+    Some(layout::held_line_key(crawl, host, Some(next)))
 }
 
 fn cut_key() -> StoreError {
@@ -415,12 +415,14 @@ fn is_unasked(ending: &Ending) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::in_memory::InMemory;
+    use crate::storage::Batch;
+    use crate::{CrawlStore, Found, FrontierStore, NewCrawl, Step};
     use std::sync::Arc;
     use telusur_model::{
         CrawlId, CrawlStats, Discovery, FetchRules, Keep, Politeness, Scope, ScopeRules, Seeds,
         SitemapRules, Timestamp, Via,
     };
-    use telusur_store::{CrawlStore, Found, FrontierStore, NewCrawl, Step};
 
     /// A crawl whose host may have one URL, which is its seed.
     fn crawl() -> Crawl {
@@ -444,8 +446,12 @@ mod tests {
     }
 
     /// Finds these links.
-    fn find(store: &EmbeddedStore, crawl: &Crawl, links: std::ops::Range<u32>) -> CrawlStats {
-        let keyer = crate::memory::keyer(crawl, store.key_seed);
+    fn find(
+        store: &Ledger<impl Storage>,
+        crawl: &Crawl,
+        links: std::ops::Range<u32>,
+    ) -> CrawlStats {
+        let keyer = crate::memory::keyer(crawl, store.key_seed());
         let link = |n: u32| {
             let url = PageUrl::parse(&format!("http://a.test/{n}")).unwrap();
             Discovery::page(url.clone(), keyer.key(&url), Via::Link)
@@ -466,20 +472,11 @@ mod tests {
     /// Links that robots.txt forbids, however many, take no place of those that wait for a unit.
     #[test]
     fn forbidden_links_do_not_keep_others_from_being_held() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let store = Ledger::open(InMemory::default()).unwrap();
         let mut crawl = store.create(NewCrawl { crawl: crawl(), random: 1 }).unwrap().crawl;
         let host = Host::new("a.test");
-        store
-            .memory
-            .lock()
-            .by_crawl
-            .get_mut(&crawl.no)
-            .unwrap()
-            .hosts
-            .get_mut(&host)
-            .unwrap()
-            .refused = 1_000_000;
+        store.memory().by_crawl.get_mut(&crawl.no).unwrap().hosts.get_mut(&host).unwrap().refused =
+            1_000_000;
         let stats = find(&store, &crawl, 0..3);
         assert_eq!((stats.skips[&Reason::HostBudget], stats.uncounted), (3, 0));
         crawl.limits.urls_per_host_max = 10;
@@ -490,19 +487,18 @@ mod tests {
 
     #[test]
     fn links_beyond_the_limit_are_counted() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let store = Ledger::open(InMemory::default()).unwrap();
         let mut crawl = store.create(NewCrawl { crawl: crawl(), random: 1 }).unwrap().crawl;
         let host = Host::new("a.test");
         let held = HeldCount { held: HELD_PER_HOST_MAX - 1, dropped: 0 };
         let set = |held| {
-            let mut memory = store.memory.lock();
+            let mut memory = store.memory();
             memory.by_crawl.get_mut(&crawl.no).unwrap().held.insert(host.clone(), held);
         };
         set(held);
         let stats = find(&store, &crawl, 0..3);
         assert_eq!((stats.skips[&Reason::HostBudget], stats.uncounted), (1, 2));
-        assert!(has_dropped(&store.keyspaces, crawl.no, &host).unwrap());
+        assert!(has_dropped(store.rows(), crawl.no, &host).unwrap());
         // Those that are let in make room for others.
         crawl.limits.urls_per_host_max = 2;
         store.change(&crawl).unwrap();
@@ -513,8 +509,7 @@ mod tests {
     /// A step looks at a bounded number of links, and says that there are more.
     #[test]
     fn many_links_are_let_in_one_step_after_the_other() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let store = Ledger::open(InMemory::default()).unwrap();
         let mut crawl = store.create(NewCrawl { crawl: crawl(), random: 1 }).unwrap().crawl;
         find(&store, &crawl, 0..6_000);
         crawl.limits.urls_per_host_max = 100_000;
@@ -530,14 +525,15 @@ mod tests {
     /// Directories of earlier versions have no counts.
     #[test]
     fn held_links_without_a_count_are_counted() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let store = Ledger::open(InMemory::default()).unwrap();
         let crawl = store.create(NewCrawl { crawl: crawl(), random: 1 }).unwrap().crawl;
         find(&store, &crawl, 0..3);
         let host = Host::new("a.test");
-        store.keyspaces.held.remove(rows::held_count_key(crawl.no, &host)).unwrap();
+        let mut batch = Batch::default();
+        batch.remove(Table::Held, layout::held_count_key(crawl.no, &host));
+        store.rows().commit(batch).unwrap();
         let rows = [HostRow { refused: 3, ..HostRow::new(host.clone()) }];
-        let counts = load_counts(&store.keyspaces, crawl.no, rows.iter()).unwrap();
+        let counts = load_counts(store.rows(), crawl.no, rows.iter()).unwrap();
         assert_eq!(counts[&host], HeldCount { held: 3, dropped: 0 });
     }
 }

@@ -4,10 +4,26 @@
 //! its page and its links, and nothing is reported stored before that step is durable. This crate
 //! holds no implementation.
 
+mod admit;
+mod budget;
+mod commit;
 pub mod conformance;
+mod crawls;
+mod give_up;
+mod held;
+pub mod in_memory;
+mod layout;
+mod ledger;
+mod memory;
+mod pages;
+mod queue;
+mod recent;
+mod runs;
 mod step;
+mod storage;
 mod url_record;
 mod verify;
+mod verify_report;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{
@@ -16,12 +32,14 @@ use telusur_model::{
     UrlKey,
 };
 
+pub use crate::ledger::Ledger;
 pub use crate::step::{
     Committed, Dequeued, Ending, Found, GiveUp, IdEnding, NewlyQueued, PageToStore, Step, Stored,
     TrapMark, VisitOutcome,
 };
+pub use crate::storage::{Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table};
 pub use crate::url_record::{UrlRecord, UrlState};
-pub use crate::verify::{Check, VerifyCounts, VerifyReport};
+pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
 
 /// Everything a running engine needs of a back end.
 pub trait Store: CrawlStore + FrontierStore + PageStore {}

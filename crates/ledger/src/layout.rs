@@ -1,23 +1,28 @@
 //! How rows lie in the database: keys that sort the way they are read, values in postcard.
 
+use crate::{KeptRun, NewlyQueued, StoreError, UrlRecord, UrlState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use telusur_model::{
     CrawlNo, Host, Lane, PageUrl, Purpose, QueuePlace, Reason, Timestamp, UrlKey, Via, Visit,
 };
-use telusur_store::{KeptRun, NewlyQueued, StoreError, UrlRecord, UrlState};
 
 pub(crate) const META_CLOSED: &str = "closed";
 pub(crate) const META_SEQ: &str = "seq";
 pub(crate) const META_CRAWLS: &str = "crawls";
 
 /// Where the segments of a crawl end.
-pub(crate) fn meta_segment_end(crawl: CrawlNo) -> String {
+pub(crate) fn meta_bodies_end(crawl: CrawlNo) -> String {
     format!("segment_end/{}", crawl.0)
 }
 
 pub(crate) fn crawl_key(crawl: CrawlNo) -> [u8; 4] {
     crawl.0.to_be_bytes()
+}
+
+/// The smallest key behind all keys of a crawl; `None` behind the last crawl.
+pub(crate) fn after_crawl(crawl: CrawlNo) -> Option<[u8; 4]> {
+    crawl.0.checked_add(1).map(u32::to_be_bytes)
 }
 
 pub(crate) fn url_key(crawl: CrawlNo, key: UrlKey) -> [u8; 20] {

@@ -3,15 +3,14 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use crate::StoreError;
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
-use telusur_store::StoreError;
 
 use crate::held::{self, HeldCount};
+use crate::layout::{self, decode, decode_u64};
 use crate::recent::RecentKeys;
-use crate::rows::{self, decode, decode_u64};
 use crate::runs::WalkRuns;
-use crate::segment::SegmentEnd;
-use crate::{Keyspaces, engine_error};
+use crate::storage::{BodiesEnd, Rows, Table};
 
 /// The writer's state. Always equal to what the last commit made durable.
 pub(crate) struct Memory {
@@ -33,25 +32,25 @@ pub(crate) struct CrawlMemory {
     pub(crate) admitted_by_site: HashMap<Site, u64>,
     /// Links that wait for a unit, by host; hosts that have none are left out.
     pub(crate) held: HashMap<Host, HeldCount>,
-    pub(crate) segment_end: SegmentEnd,
+    pub(crate) bodies_end: BodiesEnd,
     /// What is known of the ids of its walks, read in at the first use of each.
     pub(crate) runs: HashMap<u32, WalkRuns>,
 }
 
 impl Memory {
     /// What the last owner left, and whether it closed the store.
-    pub(crate) fn load(keyspaces: &Keyspaces) -> Result<(Self, bool), StoreError> {
-        let meta = |name: &str| keyspaces.meta.get(name).map_err(engine_error);
+    pub(crate) fn load(rows: &impl Rows) -> Result<(Self, bool), StoreError> {
+        let meta = |name: &str| rows.get(Table::Meta, name);
         let number = |name: &str| match meta(name)? {
             Some(bytes) => decode_u64(&bytes, name),
             None => Ok(0),
         };
         // A store that never had an owner was not killed either.
-        let was_closed = meta(rows::META_CLOSED)?.is_none_or(|flag| *flag == [1]);
-        let crawls = u32::try_from(number(rows::META_CRAWLS)?)
+        let was_closed = meta(layout::META_CLOSED)?.is_none_or(|flag| *flag == [1]);
+        let crawls = u32::try_from(number(layout::META_CRAWLS)?)
             .map_err(|_| StoreError::Damaged("the number of crawls is too large".into()))?;
         let memory = Self {
-            seq: number(rows::META_SEQ)?,
+            seq: number(layout::META_SEQ)?,
             crawls,
             recent: RecentKeys::new(),
             by_crawl: HashMap::new(),
@@ -64,15 +63,15 @@ impl Memory {
     pub(crate) fn crawl(
         &mut self,
         no: CrawlNo,
-        keyspaces: &Keyspaces,
+        rows: &impl Rows,
     ) -> Result<Option<&mut CrawlMemory>, StoreError> {
         let place = match self.by_crawl.entry(no) {
             Entry::Occupied(known) => return Ok(Some(known.into_mut())),
             Entry::Vacant(place) => place,
         };
-        match crate::crawls::read_row(keyspaces, no)? {
+        match crate::crawls::read_row(rows, no)? {
             Some(row) if !row.removing => {
-                Ok(Some(place.insert(CrawlMemory::load(keyspaces, &row.crawl)?)))
+                Ok(Some(place.insert(CrawlMemory::load(rows, &row.crawl)?)))
             }
             _ => Ok(None),
         }
@@ -85,26 +84,25 @@ impl Memory {
 }
 
 impl CrawlMemory {
-    fn load(keyspaces: &Keyspaces, crawl: &Crawl) -> Result<Self, StoreError> {
+    fn load(rows: &impl Rows, crawl: &Crawl) -> Result<Self, StoreError> {
         let mut hosts = HashMap::new();
         let mut admitted_by_site = HashMap::new();
-        for row in keyspaces.hosts.prefix(rows::crawl_key(crawl.no)) {
-            let row: HostRow = decode(&row.value().map_err(engine_error)?, "hosts")?;
+        for row in rows.prefix(Table::Hosts, layout::crawl_key(crawl.no)) {
+            let row: HostRow = decode(&row?.1, "hosts")?;
             *admitted_by_site.entry(row.host.site()).or_default() += row.admitted;
             hosts.insert(row.host.clone(), row);
         }
-        let segment_end =
-            match keyspaces.meta.get(rows::meta_segment_end(crawl.no)).map_err(engine_error)? {
-                Some(bytes) => decode(&bytes, "segment ends")?,
-                None => SegmentEnd::default(),
-            };
+        let bodies_end = match rows.get(Table::Meta, layout::meta_bodies_end(crawl.no))? {
+            Some(bytes) => decode(&bytes, "segment ends")?,
+            None => BodiesEnd::default(),
+        };
         Ok(Self {
             limits: crawl.limits.clone(),
-            stats: crate::crawls::read_stats(keyspaces, crawl.no)?,
-            held: held::load_counts(keyspaces, crawl.no, hosts.values())?,
+            stats: crate::crawls::read_stats(rows, crawl.no)?,
+            held: held::load_counts(rows, crawl.no, hosts.values())?,
             hosts,
             admitted_by_site,
-            segment_end,
+            bodies_end,
             runs: HashMap::new(),
         })
     }

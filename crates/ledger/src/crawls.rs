@@ -1,13 +1,13 @@
 //! Crawls: accepted, changed, finished, removed.
 
-use fjall::Keyspace;
+use crate::{CrawlRecord, CrawlStore, LinksOf, NewCrawl, StoreError, VerifyReport};
 use serde::{Deserialize, Serialize};
 use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
-use telusur_store::{CrawlRecord, CrawlStore, LinksOf, NewCrawl, StoreError, VerifyReport};
 
 use crate::commit::StepWriter;
-use crate::rows::{self, crawl_key, decode};
-use crate::{EmbeddedStore, Keyspaces, engine_error, io_error, verify};
+use crate::layout::{self, crawl_key, decode};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::{Ledger, verify};
 
 /// Rows deleted in one batch while a crawl is removed.
 const REMOVE_BATCH_ROWS: usize = 10_000;
@@ -25,9 +25,9 @@ pub(crate) struct CrawlRow {
     pub(crate) fault: Option<EngineFault>,
 }
 
-impl CrawlStore for EmbeddedStore {
+impl<S: Storage> CrawlStore for Ledger<S> {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
-        let mut memory = self.memory.lock();
+        let mut memory = self.memory();
         let mut crawl = new.crawl;
         crawl.no = self.free_number(memory.crawls)?;
         crawl.id = CrawlId::new(crawl.created_at, new.random);
@@ -49,14 +49,14 @@ impl CrawlStore for EmbeddedStore {
     }
 
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
-        match read_row(&self.keyspaces, no)? {
+        match read_row(self.rows(), no)? {
             Some(row) if !row.removing => self.record(row).map(Some),
             _ => Ok(None),
         }
     }
 
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
-        let rows = all_rows(&self.keyspaces)?;
+        let rows = all_rows(self.rows())?;
         rows.into_iter().filter(|row| !row.removing).map(|row| self.record(row)).collect()
     }
 
@@ -69,7 +69,7 @@ impl CrawlStore for EmbeddedStore {
             }
         })?;
         if state != CrawlState::Running {
-            self.memory.lock().forget(no);
+            self.memory().forget(no);
         }
         Ok(())
     }
@@ -80,18 +80,18 @@ impl CrawlStore for EmbeddedStore {
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
         self.update_row(crawl.no, |row| row.crawl = crawl.clone())?;
-        if let Some(memory) = self.memory.lock().by_crawl.get_mut(&crawl.no) {
+        if let Some(memory) = self.memory().by_crawl.get_mut(&crawl.no) {
             memory.limits = crawl.limits.clone();
         }
         Ok(())
     }
 
     fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
-        if read_row(&self.keyspaces, no)?.is_none() {
+        if read_row(self.rows(), no)?.is_none() {
             return Ok(());
         }
         {
-            let mut memory = self.memory.lock();
+            let mut memory = self.memory();
             memory.forget(no);
             memory.recent.clear();
         }
@@ -100,11 +100,11 @@ impl CrawlStore for EmbeddedStore {
     }
 
     fn key_seed(&self) -> u64 {
-        self.key_seed
+        self.storage().key_seed()
     }
 
     fn was_closed(&self) -> bool {
-        self.was_closed
+        self.closed_before()
     }
 
     fn close(&self) -> Result<(), StoreError> {
@@ -112,11 +112,7 @@ impl CrawlStore for EmbeddedStore {
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
-        let root = self.directory.root();
-        let stat = rustix::fs::statvfs(root).map_err(|error| {
-            io_error(format!("ask for the free space of {}", root.display()), error.into())
-        })?;
-        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+        self.storage().free_bytes()
     }
 
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
@@ -124,11 +120,11 @@ impl CrawlStore for EmbeddedStore {
     }
 }
 
-impl EmbeddedStore {
+impl<S: Storage> Ledger<S> {
     /// The next number whose bodies lie nowhere: should the state database ever be lost, the bodies
     /// it knew are not written over.
     fn free_number(&self, last: u32) -> Result<CrawlNo, StoreError> {
-        let taken = self.segments.dirs()?;
+        let taken = self.bodies().crawls()?;
         let mut no = CrawlNo(last + 1);
         while taken.contains(&no.to_string()) {
             no = CrawlNo(no.0 + 1);
@@ -137,7 +133,7 @@ impl EmbeddedStore {
     }
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
-        let stats = read_stats(&self.keyspaces, row.crawl.no)?;
+        let stats = read_stats(self.rows(), row.crawl.no)?;
         let CrawlRow { crawl, state, state_since, fault, .. } = row;
         Ok(CrawlRecord { crawl, state, stats, state_since, fault })
     }
@@ -148,17 +144,17 @@ impl EmbeddedStore {
         change: impl FnOnce(&mut CrawlRow),
     ) -> Result<(), StoreError> {
         // The lock keeps two updates from reading the same old row.
-        let _writer = self.memory.lock();
-        let Some(mut row) = read_row(&self.keyspaces, no)? else { return Ok(()) };
+        let _writer = self.memory();
+        let Some(mut row) = read_row(self.rows(), no)? else { return Ok(()) };
         change(&mut row);
-        let mut batch = self.batch();
-        batch.insert(&self.keyspaces.crawls, crawl_key(no), encode_row(&row));
-        batch.commit().map_err(engine_error)
+        let mut batch = Batch::default();
+        batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
+        self.rows().commit(batch)
     }
 
     /// Finishes what a killed `rm` began.
     pub(crate) fn finish_removals(&self) -> Result<(), StoreError> {
-        for row in all_rows(&self.keyspaces)? {
+        for row in all_rows(self.rows())? {
             if row.removing {
                 self.remove_rows(row.crawl.no)?;
             }
@@ -168,37 +164,27 @@ impl EmbeddedStore {
 
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed.
     fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
-        let keyspaces = &self.keyspaces;
-        let of_crawl = [
-            &keyspaces.queue,
-            &keyspaces.held,
-            &keyspaces.urls,
-            &keyspaces.pages,
-            &keyspaces.hosts,
-            &keyspaces.runs,
-            &keyspaces.traps,
-        ];
-        for keyspace in of_crawl {
-            self.remove_prefix(keyspace, no)?;
+        for table in Table::OF_CRAWL {
+            self.remove_prefix(table, no)?;
         }
-        self.segments.remove(no)?;
-        let mut batch = self.batch();
-        batch.remove(&keyspaces.meta, rows::meta_segment_end(no));
-        batch.remove(&keyspaces.stats, crawl_key(no));
-        batch.remove(&keyspaces.crawls, crawl_key(no));
-        batch.commit().map_err(engine_error)
+        self.bodies().remove(no)?;
+        let mut batch = Batch::default();
+        batch.remove(Table::Meta, layout::meta_bodies_end(no));
+        batch.remove(Table::Stats, crawl_key(no));
+        batch.remove(Table::Crawls, crawl_key(no));
+        self.rows().commit(batch)
     }
 
-    fn remove_prefix(&self, keyspace: &Keyspace, no: CrawlNo) -> Result<(), StoreError> {
+    fn remove_prefix(&self, table: Table, no: CrawlNo) -> Result<(), StoreError> {
         loop {
-            let mut batch = self.batch();
-            for row in keyspace.prefix(crawl_key(no)).take(REMOVE_BATCH_ROWS) {
-                batch.remove(keyspace, row.key().map_err(engine_error)?);
+            let mut batch = Batch::default();
+            for row in self.rows().prefix(table, crawl_key(no)).take(REMOVE_BATCH_ROWS) {
+                batch.remove(table, row?.0.to_vec());
             }
             if batch.is_empty() {
                 return Ok(());
             }
-            batch.commit().map_err(engine_error)?;
+            self.rows().commit(batch)?;
         }
     }
 }
@@ -207,13 +193,13 @@ pub(crate) fn encode_row(row: &CrawlRow) -> Vec<u8> {
     serde_json::to_vec(row).expect("a crawl holds nothing that JSON cannot write")
 }
 
-pub(crate) fn read_row(keyspaces: &Keyspaces, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
-    let bytes = keyspaces.crawls.get(crawl_key(no)).map_err(engine_error)?;
+pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
+    let bytes = rows.get(Table::Crawls, crawl_key(no))?;
     bytes.map(|bytes| decode_row(&bytes)).transpose()
 }
 
-fn all_rows(keyspaces: &Keyspaces) -> Result<Vec<CrawlRow>, StoreError> {
-    keyspaces.crawls.iter().map(|row| decode_row(&row.value().map_err(engine_error)?)).collect()
+fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
+    rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
 }
 
 fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {
@@ -221,8 +207,8 @@ fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {
         .map_err(|error| StoreError::Damaged(format!("a crawl cannot be read: {error}")))
 }
 
-pub(crate) fn read_stats(keyspaces: &Keyspaces, no: CrawlNo) -> Result<CrawlStats, StoreError> {
-    match keyspaces.stats.get(crawl_key(no)).map_err(engine_error)? {
+pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, StoreError> {
+    match rows.get(Table::Stats, crawl_key(no))? {
         Some(bytes) => decode(&bytes, "stats"),
         None => Ok(CrawlStats::default()),
     }

@@ -1,31 +1,30 @@
 //! Ends the queued URLs of a host without an answer.
 
-use telusur_store::{Dequeued, GiveUp, StoreError, UrlState};
+use crate::{Dequeued, GiveUp, StoreError, UrlState};
 
 use crate::commit::StepWriter;
-use crate::engine_error;
-use crate::rows::{self, QueueRow, decode};
+use crate::layout::{self, QueueRow, decode};
+use crate::storage::{Rows, Storage, Table};
 
 /// URLs that one step gives up. Whoever asked asks again for the rest.
 const URLS_MAX: usize = 10_000;
 
-impl StepWriter<'_> {
+impl<S: Storage> StepWriter<'_, S> {
     /// Settles the queued URLs of a host as failed.
     pub(crate) fn give_up(&mut self, asked: &GiveUp) -> Result<(), StoreError> {
         let GiveUp { crawl, host, reason, detail, at } = asked;
         let store = self.store;
-        if self.memory.crawl(*crawl, &store.keyspaces)?.is_none() {
+        if self.memory.crawl(*crawl, store.rows())?.is_none() {
             return Ok(());
         }
-        let queue = &store.keyspaces.queue;
-        let first = rows::queue_lane_key(*crawl, host, 0);
-        let end = rows::queue_lane_key(*crawl, host, u8::MAX);
-        for row in queue.range(first..end).take(URLS_MAX) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
-            let Some(place) = rows::place_of(&key) else { continue };
+        let first = layout::queue_lane_key(*crawl, host, 0);
+        let end = layout::queue_lane_key(*crawl, host, u8::MAX);
+        for row in store.rows().range(Table::Queue, first, Some(end)).take(URLS_MAX) {
+            let (key, value) = row?;
+            let Some(place) = layout::place_of(&key) else { continue };
             let row: QueueRow = decode(&value, "queue")?;
             let visit = row.into_queued(*crawl, place).visit;
-            self.batch.remove(queue, key);
+            self.batch.remove(Table::Queue, &*key);
             let stats = &mut self.crawl_memory(*crawl).stats;
             stats.queued -= 1;
             stats.failed += 1;

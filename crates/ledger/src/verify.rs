@@ -1,16 +1,19 @@
 //! Checks the promises about a data directory, row by row, on what is really on the disk.
 
+mod ids;
+
 use std::collections::{HashMap, HashSet};
 
-use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timestamp, UrlKey};
-use telusur_store::{
+use crate::{
     Check, CrawlRecord, CrawlStore, LinksOf, PageStore, StoreError, UrlState, VerifyCounts,
     VerifyReport,
 };
+use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timestamp, UrlKey};
 
-use crate::rows::{self, QueueRow, UrlRow, decode};
-use crate::verify_ids::IdsCheck;
-use crate::{EmbeddedStore, admit, engine_error, memory};
+use self::ids::IdsCheck;
+use crate::layout::{self, QueueRow, UrlRow, decode};
+use crate::storage::{Bodies, Rows, Storage, Table};
+use crate::{Ledger, admit, memory};
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -18,11 +21,11 @@ const BATCH: usize = 256;
 const CLOCK_SLACK_MS: u64 = 5;
 
 pub(crate) fn verify(
-    store: &EmbeddedStore,
+    store: &Ledger<impl Storage>,
     links_of: LinksOf<'_>,
 ) -> Result<VerifyReport, StoreError> {
     // No step may land while rows are counted against each other.
-    let _writer = store.memory.lock();
+    let _writer = store.memory();
     let mut checks = Checks::default();
     let crawls = store.crawls()?;
     for record in &crawls {
@@ -80,11 +83,15 @@ impl Default for Checks {
 }
 
 impl Checks {
-    fn urls(&mut self, store: &EmbeddedStore, record: &CrawlRecord) -> Result<Counted, StoreError> {
+    fn urls(
+        &mut self,
+        store: &Ledger<impl Storage>,
+        record: &CrawlRecord,
+    ) -> Result<Counted, StoreError> {
         let no = record.crawl.no;
         let mut counted = Counted::default();
-        for row in store.keyspaces.urls.prefix(rows::crawl_key(no)) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+        for row in store.rows().prefix(Table::Urls, layout::crawl_key(no)) {
+            let (key, value) = row?;
             let Some(key) = key.get(4..20).and_then(|bytes| bytes.try_into().ok()) else {
                 self.states.look(false, || format!("{no}: a key of the seen-set is cut"));
                 continue;
@@ -117,30 +124,28 @@ impl Checks {
     /// Every queued URL stands in the queue once, and the queue holds nothing else.
     fn queue(
         &mut self,
-        store: &EmbeddedStore,
+        store: &Ledger<impl Storage>,
         record: &CrawlRecord,
         counted: &Counted,
     ) -> Result<(), StoreError> {
         let no = record.crawl.no;
         let mut rows_in_queue = 0;
         let mut by_host: HashMap<Host, u64> = HashMap::new();
-        for row in store.keyspaces.queue.prefix(rows::crawl_key(no)) {
-            let (key, value) = row.into_inner().map_err(engine_error)?;
+        for row in store.rows().prefix(Table::Queue, layout::crawl_key(no)) {
+            let (key, value) = row?;
             rows_in_queue += 1;
             let queued: QueueRow = decode(&value, "queue")?;
             let seen = store
-                .keyspaces
-                .urls
-                .get(rows::url_key(no, queued.key))
-                .map_err(engine_error)?
+                .rows()
+                .get(Table::Urls, layout::url_key(no, queued.key))?
                 .map(|bytes| decode(&bytes, "urls"))
                 .transpose()?;
-            let place = rows::place_of(&key);
+            let place = layout::place_of(&key);
             let agrees =
                 matches!(seen, Some(UrlRow::Queued { place: seen }) if Some(seen) == place);
             self.states
                 .look(agrees, || format!("{no}: {} is queued but not marked so", queued.url));
-            let host = rows::host_of_queue_key(&key);
+            let host = layout::host_of_queue_key(&key);
             self.states.look(host.as_ref() == Some(&queued.url.host()), || {
                 format!("{no}: {} waits in the queue of another host", queued.url)
             });
@@ -152,8 +157,8 @@ impl Checks {
                 counted.stats.queued
             )
         });
-        for row in store.keyspaces.hosts.prefix(rows::crawl_key(no)) {
-            let row: telusur_model::HostRow = decode(&row.value().map_err(engine_error)?, "hosts")?;
+        for row in store.rows().prefix(Table::Hosts, layout::crawl_key(no)) {
+            let row: telusur_model::HostRow = decode(&row?.1, "hosts")?;
             let waiting = by_host.get(&row.host).copied().unwrap_or(0);
             self.counters.look(row.queued == waiting, || {
                 format!(
@@ -167,7 +172,7 @@ impl Checks {
 
     fn pages(
         &mut self,
-        store: &EmbeddedStore,
+        store: &Ledger<impl Storage>,
         record: &CrawlRecord,
         counted: &Counted,
         ids: &mut IdsCheck,
@@ -224,7 +229,7 @@ impl Checks {
         }
     }
 
-    fn body(&mut self, store: &EmbeddedStore, no: CrawlNo, page: &PageRecord) {
+    fn body(&mut self, store: &Ledger<impl Storage>, no: CrawlNo, page: &PageRecord) {
         let readable = match page.body {
             None => Ok(()),
             Some(blob) => store.body(no, blob).and_then(|body| {
@@ -246,7 +251,7 @@ impl Checks {
 
     fn links(
         &mut self,
-        store: &EmbeddedStore,
+        store: &Ledger<impl Storage>,
         crawl: &Crawl,
         scope: &Scope,
         page: &PageRecord,
@@ -261,12 +266,12 @@ impl Checks {
             // A body that cannot be read was named by the check of bodies.
             Err(_) => return Ok(()),
         };
-        let keyer = memory::keyer(crawl, store.key_seed);
+        let keyer = memory::keyer(crawl, store.key_seed());
         for link in links {
             let url = scope.treat_query(link);
-            let row = rows::url_key(crawl.no, keyer.key(&url));
+            let row = layout::url_key(crawl.no, keyer.key(&url));
             let is_known = crawl.seeds.walks().iter().any(|walk| walk.id_of(&url).is_some())
-                || store.keyspaces.urls.contains_key(row).map_err(engine_error)?
+                || store.rows().contains(Table::Urls, row)?
                 || admit::is_beyond_count(store, crawl.no, &url.host())?;
             let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
             self.known_links.look(is_known, what);
@@ -321,20 +326,17 @@ impl Checks {
 
     fn directory(
         &mut self,
-        store: &EmbeddedStore,
+        store: &Ledger<impl Storage>,
         crawls: &[CrawlRecord],
     ) -> Result<(), StoreError> {
-        for dir in store.segments.dirs()? {
+        for dir in store.bodies().crawls()? {
             let is_owned = crawls.iter().any(|record| record.crawl.no.to_string() == dir);
             self.directory.look(is_owned, || format!("bodies/{dir} belongs to no known crawl"));
         }
         self.opens.look(true, String::new);
-        let strangers = store
-            .directory
-            .strangers()
-            .map_err(|error| crate::io_error("list the data directory", error))?;
+        let leftovers = store.storage().leftovers()?;
         self.directory
-            .look(strangers.is_empty(), || format!("left over: {}", strangers.join(", ")));
+            .look(leftovers.is_empty(), || format!("left over: {}", leftovers.join(", ")));
         Ok(())
     }
 

@@ -1,9 +1,9 @@
 //! Checks what is known of the ids of linear crawls: runs in order, and a page for every content.
 
 use telusur_model::{Crawl, CrawlNo, IdCounts, IdState, PageRecord, PageUrl, Walk};
-use telusur_store::{Check, KeptRun, StoreError};
 
-use crate::{EmbeddedStore, runs};
+use crate::storage::Storage;
+use crate::{Check, KeptRun, Ledger, StoreError, runs};
 
 /// The ids of one crawl, counted against its pages.
 pub(crate) struct IdsCheck {
@@ -18,9 +18,9 @@ struct WalkCheck {
 }
 
 impl IdsCheck {
-    pub(crate) fn load(store: &EmbeddedStore, crawl: &Crawl) -> Result<Self, StoreError> {
+    pub(crate) fn load(store: &Ledger<impl Storage>, crawl: &Crawl) -> Result<Self, StoreError> {
         let walks = (0..).zip(crawl.seeds.walks()).map(|(number, walk)| {
-            let runs = runs::read(&store.keyspaces, crawl.no, number)?;
+            let runs = runs::read(store.rows(), crawl.no, number)?;
             Ok(WalkCheck { walk: walk.clone(), runs, pages: 0 })
         });
         Ok(Self { walks: walks.collect::<Result<_, StoreError>>()? })

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use crate::{Dequeued, Ending, IdEnding, KeptRun, KeptState, StoreError, UrlState, VisitOutcome};
 use telusur_model::{
     BlobRef, CrawlNo, CrawlStats, Host, IdState, QueuePlace, Run, UrlKey, overlay,
-};
-use telusur_store::{
-    Dequeued, Ending, IdEnding, KeptRun, KeptState, StoreError, UrlState, VisitOutcome,
 };
 
 use crate::admit::LinkContext;
 use crate::commit::{StepWriter, note_request};
-use crate::rows::{self, UrlRow, decode, encode};
-use crate::{Keyspaces, engine_error};
+use crate::layout::{self, UrlRow, decode, encode};
+use crate::storage::{Rows, Storage, Table};
 
 /// The runs of one walk, by their first position: the last one, and the state. Always equal to what
 /// the last commit made durable, so that a step need not read.
@@ -23,21 +21,21 @@ pub(crate) struct WalkRuns {
 
 /// The runs of a walk as they lie in the database, in order.
 pub(crate) fn read(
-    keyspaces: &Keyspaces,
+    rows: &impl Rows,
     crawl: CrawlNo,
     walk: u32,
 ) -> Result<Vec<KeptRun>, StoreError> {
-    let rows = keyspaces.runs.prefix(rows::walk_key(crawl, walk));
+    let rows = rows.prefix(Table::Runs, layout::walk_key(crawl, walk));
     rows.map(|row| {
-        let (key, value) = row.into_inner().map_err(engine_error)?;
-        rows::run_of(&key, &value)
+        let (key, value) = row?;
+        layout::run_of(&key, &value)
     })
     .collect()
 }
 
 impl WalkRuns {
-    fn load(keyspaces: &Keyspaces, crawl: CrawlNo, walk: u32) -> Result<Self, StoreError> {
-        let runs = read(keyspaces, crawl, walk)?.into_iter();
+    fn load(rows: &impl Rows, crawl: CrawlNo, walk: u32) -> Result<Self, StoreError> {
+        let runs = read(rows, crawl, walk)?.into_iter();
         Ok(Self { by_first: runs.map(|run| (run.first, (run.last, run.state))).collect() })
     }
 
@@ -56,14 +54,14 @@ impl WalkRuns {
     }
 }
 
-impl StepWriter<'_> {
+impl<S: Storage> StepWriter<'_, S> {
     /// Reads in what is known of a walk, if it is not in memory.
     pub(crate) fn load_runs(&mut self, crawl: CrawlNo, walk: u32) -> Result<(), StoreError> {
-        let keyspaces = &self.store.keyspaces;
-        if let Some(memory) = self.memory.crawl(crawl, keyspaces)?
+        let rows = self.store.rows();
+        if let Some(memory) = self.memory.crawl(crawl, rows)?
             && !memory.runs.contains_key(&walk)
         {
-            memory.runs.insert(walk, WalkRuns::load(keyspaces, crawl, walk)?);
+            memory.runs.insert(walk, WalkRuns::load(rows, crawl, walk)?);
         }
         Ok(())
     }
@@ -79,7 +77,7 @@ impl StepWriter<'_> {
     pub(crate) fn note_known_key(&mut self, ending: &Ending) -> Result<(), StoreError> {
         let VisitOutcome::Page(page) = &ending.how else { return Ok(()) };
         let (crawl, key) = (ending.visit.crawl, page.record.key);
-        let row = self.store.keyspaces.urls.get(rows::url_key(crawl, key)).map_err(engine_error)?;
+        let row = self.store.rows().get(Table::Urls, layout::url_key(crawl, key))?;
         if let Some(row) = row {
             self.known_ids.insert((crawl, key), decode(&row, "urls")?);
         }
@@ -88,7 +86,6 @@ impl StepWriter<'_> {
 
     /// Lays a run over what is known, and counts what changed.
     pub(crate) fn write_run(&mut self, crawl: CrawlNo, walk: u32, new: KeptRun) {
-        let runs_keyspace = &self.store.keyspaces.runs;
         let Some(memory) = self.memory.by_crawl.get_mut(&crawl) else { return };
         let runs = memory.runs.entry(walk).or_default();
         let touching = runs.touching(new);
@@ -97,14 +94,14 @@ impl StepWriter<'_> {
             count(&mut memory.stats, *old, u64::wrapping_sub);
             runs.by_first.remove(&old.first);
             if !after.iter().flatten().any(|run| run.first == old.first) {
-                self.batch.remove(runs_keyspace, rows::run_key(crawl, walk, old.first));
+                self.batch.remove(Table::Runs, layout::run_key(crawl, walk, old.first));
             }
         }
         for run in after.into_iter().flatten() {
             count(&mut memory.stats, run, u64::wrapping_add);
             runs.by_first.insert(run.first, (run.last, run.state));
             let row = encode(&(run.last, run.state));
-            self.batch.insert(runs_keyspace, rows::run_key(crawl, walk, run.first), row);
+            self.batch.insert(Table::Runs, layout::run_key(crawl, walk, run.first), row);
         }
         self.touched_crawls.insert(crawl);
     }
@@ -181,7 +178,7 @@ impl StepWriter<'_> {
 
     /// Takes a URL out of the queue: the walk came there first.
     fn take_out(&mut self, crawl: CrawlNo, host: &Host, place: QueuePlace) {
-        self.batch.remove(&self.store.keyspaces.queue, rows::queue_key(crawl, host, place));
+        self.batch.remove(Table::Queue, layout::queue_key(crawl, host, place));
         self.crawl_memory(crawl).stats.queued -= 1;
         self.update_host(crawl, host, |row| row.queued -= 1);
         let gone =

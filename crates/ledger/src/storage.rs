@@ -1,0 +1,210 @@
+//! What the ledger needs of a back end: named tables of rows with one atomic batch, and bodies that
+//! are only ever appended. A back end stores bytes and decides nothing.
+
+use telusur_model::{BlobRef, Crawl, CrawlNo, RawPage, Timestamp};
+
+use crate::{Body, StoreError};
+
+/// Where a ledger keeps its rows and bodies.
+pub trait Storage: Send + Sync {
+    /// The tables.
+    type Rows: Rows;
+    /// The bodies.
+    type Bodies: Bodies;
+
+    /// The tables.
+    fn rows(&self) -> &Self::Rows;
+    /// The bodies.
+    fn bodies(&self) -> &Self::Bodies;
+    /// The seed that URL keys are made with.
+    fn key_seed(&self) -> u64;
+    /// Bytes left on the device, where that is known.
+    fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
+    /// Names of files that belong to nobody.
+    fn leftovers(&self) -> Result<Vec<String>, StoreError>;
+}
+
+/// The tables of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Table {
+    /// Sequence, crawl counter, ends of bodies, whether the last owner closed.
+    Meta,
+    /// Crawl number to settings and state.
+    Crawls,
+    /// Crawl number to counters.
+    Stats,
+    /// Crawl and host to [`telusur_model::HostRow`].
+    Hosts,
+    /// Crawl and URL key to the URL's state: the seen-set.
+    Urls,
+    /// Crawl, host, lane and order to a URL that waits.
+    Queue,
+    /// Crawl, host, budget and order to a link that was left out and waits for a unit.
+    Held,
+    /// Crawl and sequence to [`telusur_model::PageRecord`].
+    Pages,
+    /// Host and origin to [`telusur_model::OriginRow`], for all crawls.
+    Origins,
+    /// Crawl, walk and position to the run of ids that begins there.
+    Runs,
+    /// Crawl and shape to how far its pages say the same, and whether that has ended its budget.
+    Traps,
+}
+
+impl Table {
+    /// All tables.
+    pub const ALL: [Self; 11] = [
+        Self::Meta,
+        Self::Crawls,
+        Self::Stats,
+        Self::Hosts,
+        Self::Urls,
+        Self::Queue,
+        Self::Held,
+        Self::Pages,
+        Self::Origins,
+        Self::Runs,
+        Self::Traps,
+    ];
+    /// Those whose keys begin with a crawl's number, apart from the crawl's own row.
+    pub const OF_CRAWL: [Self; 7] =
+        [Self::Queue, Self::Held, Self::Urls, Self::Pages, Self::Hosts, Self::Runs, Self::Traps];
+
+    /// Its name, for messages and files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Crawls => "crawls",
+            Self::Stats => "stats",
+            Self::Hosts => "hosts",
+            Self::Urls => "urls",
+            Self::Queue => "queue",
+            Self::Held => "held",
+            Self::Pages => "pages",
+            Self::Origins => "origins",
+            Self::Runs => "runs",
+            Self::Traps => "traps",
+        }
+    }
+}
+
+/// Ordered tables of keys and values.
+pub trait Rows: Send + Sync {
+    /// A key or a value as it is read.
+    type Bytes: AsRef<[u8]> + std::ops::Deref<Target = [u8]>;
+
+    /// The value at a key.
+    fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<Self::Bytes>, StoreError>;
+    /// Whether there is a row at a key.
+    fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError>;
+    /// The rows from `first` on and before `end`, in the order of their keys; without an end to the
+    /// last row. What is committed meanwhile is not seen.
+    fn range(
+        &self,
+        table: Table,
+        first: Vec<u8>,
+        end: Option<Vec<u8>>,
+    ) -> impl Iterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>>;
+    /// Makes all changes of a batch durable, or none.
+    fn commit(&self, batch: Batch) -> Result<(), StoreError>;
+
+    /// The rows whose keys begin with these bytes.
+    fn prefix(
+        &self,
+        table: Table,
+        prefix: impl Into<Vec<u8>>,
+    ) -> impl Iterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>> {
+        let prefix = prefix.into();
+        let end = after_prefix(&prefix);
+        self.range(table, prefix, end)
+    }
+}
+
+/// The smallest key behind all keys with this prefix; `None` if there is none.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+/// Changes that become durable together. A later change of a key replaces an earlier one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// In the order in which they were made.
+    pub changes: Vec<Change>,
+}
+
+/// One change of one row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// In this table.
+    pub table: Table,
+    /// At this key.
+    pub key: Vec<u8>,
+    /// The new value; `None` removes the row.
+    pub value: Option<Vec<u8>>,
+}
+
+impl Batch {
+    /// Puts a row, whether or not there is one at its key.
+    pub fn insert(&mut self, table: Table, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+        self.changes.push(Change { table, key: key.into(), value: Some(value.into()) });
+    }
+
+    /// Removes a row, if there is one.
+    pub fn remove(&mut self, table: Table, key: impl Into<Vec<u8>>) {
+        self.changes.push(Change { table, key: key.into(), value: None });
+    }
+
+    /// Whether nothing is to be changed.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+}
+
+/// Bodies of pages, appended and never changed.
+pub trait Bodies: Send + Sync {
+    /// Packs what is kept of a page into a blob; `None` if nothing is. Heavy and free of side effects.
+    fn pack(&self, kept: &KeptParts<'_>) -> Option<Vec<u8>>;
+    /// Appends blobs behind a committed end and syncs them. Gives their places and the new end, which
+    /// must be committed with the rows that point at them: what lies beyond the committed end is
+    /// overwritten.
+    fn append(
+        &self,
+        crawl: CrawlNo,
+        end: BodiesEnd,
+        blobs: &[&[u8]],
+    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError>;
+    /// The answer in a blob.
+    fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
+    /// The extract in a blob, as JSON.
+    fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError>;
+    /// Aliases of the crawls that have bodies.
+    fn crawls(&self) -> Result<Vec<String>, StoreError>;
+    /// Deletes the bodies of a crawl.
+    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError>;
+}
+
+/// The parts of a page that are kept.
+pub struct KeptParts<'a> {
+    /// Of this crawl.
+    pub crawl: &'a Crawl,
+    /// Since then.
+    pub at: Timestamp,
+    /// The address.
+    pub url: &'a str,
+    /// What came over the wire, if that is kept.
+    pub answer: Option<&'a RawPage>,
+    /// What was extracted, as JSON, if that is kept.
+    pub extract: Option<&'a [u8]>,
+}
+
+/// Up to where the bodies of a crawl are valid.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct BodiesEnd {
+    /// The last segment's number; 0 when there is none yet.
+    pub segment: u32,
+    /// Its valid length.
+    pub len: u64,
+}

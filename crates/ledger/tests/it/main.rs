@@ -1,0 +1,3 @@
+//! The ledger on rows in memory.
+
+mod conformance;
