@@ -70,7 +70,7 @@ pub(crate) struct StoredSource {
 
 impl PageSource for StoredSource {
     fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError> {
-        let pages = self.pages_after(after, pages_max)?;
+        let pages = self.store.pages_of_all_after(after, pages_max)?;
         let upto = pages.last().map_or(after, |last| last.seq);
         let mut batch = PageBatch { upto, ..PageBatch::default() };
         for together in pages.chunks(READ_TOGETHER) {
@@ -105,24 +105,6 @@ impl StoredSource {
     /// The same pages, beside a crawl that caches those that it has just parsed.
     pub(crate) fn with_fresh_pages(self, fresh_pages: Arc<FreshPages>) -> Self {
         Self { fresh_pages, ..self }
-    }
-
-    /// The next pages of all crawls, in the order in which they were stored.
-    fn pages_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
-        let mut pages: Vec<PageRecord> = Vec::new();
-        let mut complete_upto = u64::MAX;
-        for record in self.store.crawls()? {
-            let batch = self.store.pages_after(record.crawl.no, seq, max)?;
-            if let Some(last) = batch.last().filter(|_| batch.len() == max) {
-                complete_upto = complete_upto.min(last.seq);
-            }
-            pages.extend(batch);
-        }
-        // Beyond the end of a full batch, pages of that crawl are missing.
-        pages.retain(|page| page.seq <= complete_upto);
-        pages.sort_unstable_by_key(|page| page.seq);
-        pages.truncate(max);
-        Ok(pages)
     }
 
     /// What is to be found of pages; `None` for those that are not to be found.

@@ -15,6 +15,7 @@ use crate::Ledger;
 use crate::admit::LinkContext;
 use crate::crawls::{CrawlRow, encode_row};
 use crate::layout::{self, QueueRow, UrlRow, encode};
+use crate::lookup::names_of;
 use crate::memory::{CrawlMemory, Memory, keyer};
 use crate::storage::{Batch, Bodies, Rows, Storage, Table};
 
@@ -142,6 +143,9 @@ impl<'a, S: Storage> StepWriter<'a, S> {
             },
         );
         self.batch.insert(Table::Crawls, layout::crawl_key(no), encode_row(row));
+        for text in names_of(&row.crawl) {
+            self.batch.insert(Table::Names, layout::name_key(text, no), []);
+        }
         let crawls = u64::from(self.memory.crawls).to_be_bytes();
         self.batch.insert(Table::Meta, layout::META_CRAWLS, crawls);
         self.touched_crawls.insert(no);
@@ -427,7 +431,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
                 continue;
             }
             let Some(known) = store.page_record(crawl, record.seq)? else { continue };
-            self.batch.remove(Table::Pages, layout::page_key(crawl, known.seq));
+            self.remove_page(crawl, known.seq);
             let seq = self.next_seq();
             let stats = &mut self.crawl_memory(crawl).stats;
             count_parse_failure(stats, Some(&known), Some(&record));
@@ -440,7 +444,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
     /// Takes a page out that is about to be replaced.
     fn drop_page(&mut self, crawl: CrawlNo, seq: u64) -> Result<(), StoreError> {
         let Some(page) = self.store.page_record(crawl, seq)? else { return Ok(()) };
-        self.batch.remove(Table::Pages, layout::page_key(crawl, seq));
+        self.remove_page(crawl, seq);
         let stats = &mut self.crawl_memory(crawl).stats;
         stats.pages -= 1;
         stats.ok -= u64::from(page.is_ok());
@@ -475,10 +479,16 @@ impl<'a, S: Storage> StepWriter<'a, S> {
         self.committed.stored.push(Stored { seq, url: record.url });
     }
 
+    fn remove_page(&mut self, crawl: CrawlNo, seq: u64) {
+        self.batch.remove(Table::Pages, layout::page_key(crawl, seq));
+        self.batch.remove(Table::Order, layout::order_key(seq));
+    }
+
     fn put_page(&mut self, record: &PageRecord) {
         let PageRecord { seq, crawl, key, .. } = *record;
         self.put_url(crawl, key, &UrlRow::Page { seq });
         self.batch.insert(Table::Pages, layout::page_key(crawl, seq), encode(record));
+        self.batch.insert(Table::Order, layout::order_key(seq), layout::crawl_key(crawl));
     }
 
     fn retry(&mut self, mut visit: Visit, due: Timestamp, counted: bool, reason: Reason) {

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a test suite")]
 
 mod ids;
+mod order;
 
 use std::sync::Arc;
 
@@ -58,6 +59,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
+        ("pages have one order over all crawls", order::gives_pages_in_one_order),
+        ("a crawl is found by id, alias or name", order::finds_crawls_by_name),
         ("a page that was read again keeps its body and gets a new place", rereads_pages),
     ];
     for (promise, check) in checks {

@@ -6,6 +6,7 @@ use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault
 
 use crate::commit::StepWriter;
 use crate::layout::{self, crawl_key, decode};
+use crate::lookup::names_of;
 use crate::storage::{Batch, Bodies, Rows, Storage, Table};
 use crate::{Ledger, verify};
 
@@ -53,6 +54,14 @@ impl<S: Storage> CrawlStore for Ledger<S> {
             Some(row) if !row.removing => self.record(row).map(Some),
             _ => Ok(None),
         }
+    }
+
+    fn find(&self, text: &str) -> Result<Option<CrawlRecord>, StoreError> {
+        let row = match text {
+            "last" => self.last_row()?,
+            _ => self.row_called(text)?,
+        };
+        row.map(|row| self.record(row)).transpose()
     }
 
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
@@ -146,8 +155,14 @@ impl<S: Storage> Ledger<S> {
         // The lock keeps two updates from reading the same old row.
         let _writer = self.memory();
         let Some(mut row) = read_row(self.rows(), no)? else { return Ok(()) };
-        change(&mut row);
         let mut batch = Batch::default();
+        for text in names_of(&row.crawl) {
+            batch.remove(Table::Names, layout::name_key(text, no));
+        }
+        change(&mut row);
+        for text in names_of(&row.crawl) {
+            batch.insert(Table::Names, layout::name_key(text, no), []);
+        }
         batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
         self.rows().commit(batch)
     }
@@ -171,6 +186,11 @@ impl<S: Storage> Ledger<S> {
         let mut batch = Batch::default();
         batch.remove(Table::Meta, layout::meta_bodies_end(no));
         batch.remove(Table::Stats, crawl_key(no));
+        if let Some(row) = read_row(self.rows(), no)? {
+            for text in names_of(&row.crawl) {
+                batch.remove(Table::Names, layout::name_key(text, no));
+            }
+        }
         batch.remove(Table::Crawls, crawl_key(no));
         self.rows().commit(batch)
     }
@@ -179,7 +199,11 @@ impl<S: Storage> Ledger<S> {
         loop {
             let mut batch = Batch::default();
             for row in self.rows().prefix(table, crawl_key(no)).take(REMOVE_BATCH_ROWS) {
-                batch.remove(table, row?.0.to_vec());
+                let key = row?.0;
+                if table == Table::Pages {
+                    batch.remove(Table::Order, layout::order_key(layout::seq_of(&key)?));
+                }
+                batch.remove(table, &*key);
             }
             if batch.is_empty() {
                 return Ok(());
@@ -202,7 +226,7 @@ fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
     rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
 }
 
-fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {
+pub(crate) fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {
     serde_json::from_slice(bytes)
         .map_err(|error| StoreError::Damaged(format!("a crawl cannot be read: {error}")))
 }

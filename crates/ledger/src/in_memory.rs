@@ -79,7 +79,7 @@ impl Rows for InMemory {
         table: Table,
         first: Vec<u8>,
         end: Option<Vec<u8>>,
-    ) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> {
+    ) -> impl DoubleEndedIterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> {
         let first = Bound::Included((table, first));
         let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded((table, end)));
         let tables = lock(&self.tables);

@@ -45,6 +45,33 @@ pub(crate) fn page_key(crawl: CrawlNo, seq: u64) -> [u8; 12] {
     bytes
 }
 
+/// The place of a page in the one order of all pages.
+pub(crate) fn order_key(seq: u64) -> [u8; 8] {
+    seq.to_be_bytes()
+}
+
+/// The sequence number that a key of pages or of their order ends with.
+pub(crate) fn seq_of(key: &[u8]) -> Result<u64, StoreError> {
+    let seq = key.last_chunk().map(|seq| u64::from_be_bytes(*seq));
+    seq.ok_or_else(|| StoreError::Damaged("the key of a page is cut".into()))
+}
+
+/// Where the crawls begin that have this id or name: the text and a zero byte.
+pub(crate) fn called_key(text: &str) -> Vec<u8> {
+    [text.as_bytes(), b"\0"].concat()
+}
+
+/// The same, then the crawl's number.
+pub(crate) fn name_key(text: &str, crawl: CrawlNo) -> Vec<u8> {
+    [called_key(text).as_slice(), &crawl_key(crawl)].concat()
+}
+
+/// The crawl number that a row ends with.
+pub(crate) fn crawl_of(bytes: &[u8]) -> Result<CrawlNo, StoreError> {
+    let no = bytes.last_chunk().map(|no| CrawlNo(u32::from_be_bytes(*no)));
+    no.ok_or_else(|| StoreError::Damaged("the number of a crawl is cut".into()))
+}
+
 pub(crate) fn host_key(crawl: CrawlNo, host: &Host) -> Vec<u8> {
     [crawl_key(crawl).as_slice(), host.as_str().as_bytes()].concat()
 }

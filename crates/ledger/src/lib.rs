@@ -14,6 +14,7 @@ mod held;
 pub mod in_memory;
 mod layout;
 mod ledger;
+mod lookup;
 mod memory;
 mod pages;
 mod queue;
@@ -52,6 +53,8 @@ pub trait CrawlStore: Send + Sync {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError>;
     /// One crawl.
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError>;
+    /// A crawl by id, alias or name, or the `last` one. Of several with one name the youngest is meant.
+    fn find(&self, text: &str) -> Result<Option<CrawlRecord>, StoreError>;
     /// All crawls, oldest first.
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError>;
     /// Records what a crawl is doing.
@@ -139,6 +142,11 @@ pub trait PageStore: Send + Sync {
     ) -> Packed;
     /// The page with this place in a crawl's order.
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError>;
+    /// Pages of all crawls stored after `seq`, at most `max`. The sequence is one order over all
+    /// crawls: a page becomes visible only when all pages before it are.
+    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError>;
+    /// The place of a crawl's last page, or 0.
+    fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError>;
     /// Pages of a crawl stored after `seq`, oldest first, at most `max`.
     fn pages_after(
         &self,

@@ -42,6 +42,14 @@ impl<S: Storage> PageStore for Ledger<S> {
         self.page_record(crawl, seq)
     }
 
+    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
+        self.pages_in_order(seq, max)
+    }
+
+    fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {
+        Ledger::last_place(self, crawl)
+    }
+
     fn pages_after(
         &self,
         crawl: CrawlNo,

@@ -49,11 +49,15 @@ pub enum Table {
     Runs,
     /// Crawl and shape to how far its pages say the same, and whether that has ended its budget.
     Traps,
+    /// Sequence to the crawl of the page with that place: the one order of all pages.
+    Order,
+    /// Id or name, and crawl number: finds crawls by what people call them.
+    Names,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::Meta,
         Self::Crawls,
         Self::Stats,
@@ -65,6 +69,8 @@ impl Table {
         Self::Origins,
         Self::Runs,
         Self::Traps,
+        Self::Order,
+        Self::Names,
     ];
     /// Those whose keys begin with a crawl's number, apart from the crawl's own row.
     pub const OF_CRAWL: [Self; 7] =
@@ -84,6 +90,8 @@ impl Table {
             Self::Origins => "origins",
             Self::Runs => "runs",
             Self::Traps => "traps",
+            Self::Order => "order",
+            Self::Names => "names",
         }
     }
 }
@@ -104,7 +112,7 @@ pub trait Rows: Send + Sync {
         table: Table,
         first: Vec<u8>,
         end: Option<Vec<u8>>,
-    ) -> impl Iterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>>;
+    ) -> impl DoubleEndedIterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>>;
     /// Makes all changes of a batch durable, or none.
     fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 
@@ -113,7 +121,7 @@ pub trait Rows: Send + Sync {
         &self,
         table: Table,
         prefix: impl Into<Vec<u8>>,
-    ) -> impl Iterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>> {
+    ) -> impl DoubleEndedIterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>> {
         let prefix = prefix.into();
         let end = after_prefix(&prefix);
         self.range(table, prefix, end)

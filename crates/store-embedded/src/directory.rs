@@ -12,7 +12,11 @@ use crate::private_files::{close_to_others, create_private_dir, private_file};
 use crate::{io_error, state_files};
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
-const FORMAT: u32 = 3;
+///
+/// 4: pages of all crawls are found in one order, and crawls by name.
+const FORMAT: u32 = 4;
+/// The oldest layout that is brought up to date when it is opened.
+const OLDEST_FORMAT: u32 = 3;
 const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
@@ -47,7 +51,7 @@ pub struct DataDir {
     _lock: File,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Version {
     product: String,
     format: u32,
@@ -90,14 +94,23 @@ impl DataDir {
         Ok(Self { root: root.to_owned(), version, is_new, _lock: lock })
     }
 
-    /// Marks a new directory as complete, once everything in it has been made. Nothing is
-    /// acknowledged before.
+    /// Whether an older program wrote the rows last.
+    pub(crate) fn is_older(&self) -> bool {
+        self.version.format < FORMAT
+    }
+
+    /// Marks a directory as complete and up to date, once everything in it has been made. Nothing is
+    /// acknowledged before. From then on older programs refuse it.
     pub(crate) fn finish(&self) -> Result<(), StoreError> {
-        if !self.is_new {
-            return Ok(());
+        let named = |error| io_error(format!("write {}", self.root.display()), error);
+        if self.is_older() {
+            let version = Version { format: FORMAT, ..self.version.clone() };
+            write_new_version(&self.root, &version).map_err(named)?;
         }
-        finish_making(&self.root)
-            .map_err(|error| io_error(format!("write {}", self.root.display()), error))
+        if self.is_new || self.is_older() {
+            finish_making(&self.root).map_err(named)?;
+        }
+        Ok(())
     }
 
     /// Looks whether a data directory is there, and changes nothing. Fails if it cannot be looked at,
@@ -250,9 +263,9 @@ fn read_version(root: &Path) -> Result<Option<Version>, StoreError> {
             version.product
         )));
     }
-    if version.format != FORMAT {
+    if !(OLDEST_FORMAT..=FORMAT).contains(&version.format) {
         return Err(StoreError::Unusable(format!(
-            "{} has data format {}, this program reads format {FORMAT}; use the version of Telusur that wrote it",
+            "{} has data format {}, this program reads formats {OLDEST_FORMAT} to {FORMAT}; use the version of Telusur that wrote it",
             root.display(),
             version.format
         )));
@@ -277,6 +290,12 @@ fn close(root: &Path) {
 /// Says that the directory is being made, and is not complete: durable before anything else is made,
 /// so that what a kill leaves behind can be told from a directory that lost its version file.
 fn begin_making(root: &Path, version: &Version) -> io::Result<()> {
+    write_new_version(root, version)?;
+    // Of an earlier attempt: nothing in it was ever acknowledged.
+    remove_dir_if_there(&root.join(STATE))
+}
+
+fn write_new_version(root: &Path, version: &Version) -> io::Result<()> {
     let text = serde_json::to_string(version).map_err(io::Error::other)?;
     let new = root.join(VERSION_FILE_NEW);
     // Whatever has this name is of an earlier attempt, or a link that somebody laid there.
@@ -284,9 +303,7 @@ fn begin_making(root: &Path, version: &Version) -> io::Result<()> {
     let mut file = private_file().write(true).create_new(true).open(&new)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
-    sync_dir(root)?;
-    // Of an earlier attempt as well: nothing in it was ever acknowledged.
-    remove_dir_if_there(&root.join(STATE))
+    sync_dir(root)
 }
 
 /// The version file gets its name last: it is there whole, or not at all.
@@ -309,7 +326,7 @@ fn refuse_lost_version(root: &Path) -> Result<(), StoreError> {
     };
     Err(StoreError::Damaged(format!(
         "{} is gone, and {part}/ beside it holds data, which is left as it is; put the file back from \
-         any copy of this directory (it never changes), or name another directory with --data",
+         any copy of this directory (at most its format number has changed since), or name another directory with --data",
         root.join(VERSION_FILE).display()
     )))
 }

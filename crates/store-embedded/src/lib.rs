@@ -37,7 +37,12 @@ pub fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
 pub fn open_on(directory: DataDir, disk: Arc<dyn Disk>) -> Result<EmbeddedStore, StoreError> {
     let tables = Tables::open(&directory.state())?;
     let store = Ledger::open(Directory { tables, segments: Segments::new(disk), directory })?;
-    store.storage().directory.finish()?;
+    let directory = &store.storage().directory;
+    if directory.is_older() {
+        tracing::info!(dir = %directory.root().display(), "bringing the data directory up to date");
+        store.derive_lookups()?;
+    }
+    directory.finish()?;
     Ok(store)
 }
 

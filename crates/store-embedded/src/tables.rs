@@ -73,7 +73,7 @@ impl Rows for Tables {
         table: Table,
         first: Vec<u8>,
         end: Option<Vec<u8>>,
-    ) -> impl Iterator<Item = Result<(UserKey, UserValue), StoreError>> {
+    ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
         let end = end.map_or(Bound::Unbounded, Bound::Excluded);
         let rows = self.keyspace(table).range((Bound::Included(first), end));
         rows.map(|row| row.into_inner().map_err(engine_error))
@@ -102,7 +102,9 @@ fn memtable_bytes(table: Table) -> u64 {
         | Table::Held
         | Table::Origins
         | Table::Runs
-        | Table::Traps => SMALL_MEMTABLE_BYTES,
+        | Table::Traps
+        | Table::Order
+        | Table::Names => SMALL_MEMTABLE_BYTES,
     }
 }
 

@@ -278,11 +278,9 @@ impl Control {
         if !text.contains(FIELD) {
             return text.to_owned();
         }
-        // Read once: a query may name hundreds of crawls, and a directory hold thousands.
-        let crawls = self.store.crawls().unwrap_or_default();
         let named = |piece: &str| {
             let (sign, name) = piece.split_once(FIELD).filter(|(sign, _)| sign.len() <= 1)?;
-            Some(format!("{sign}{FIELD}{}", meant_by(name, &crawls)?.crawl.no))
+            Some(format!("{sign}{FIELD}{}", self.find(name).ok()?.crawl.no))
         };
         let pieces = text.split(' ').map(|piece| named(piece).unwrap_or_else(|| piece.to_owned()));
         pieces.collect::<Vec<_>>().join(" ")
@@ -290,7 +288,7 @@ impl Control {
 
     /// The place of a crawl's last page, or 0. Blocks.
     pub fn last_seq(&self, crawl: CrawlNo) -> Result<u64, RequestError> {
-        Ok(reparse::last_seq(self.store.as_ref(), crawl)?)
+        Ok(self.store.last_place(crawl)?)
     }
 
     /// Where the links of a stored page lead; nothing if nothing of it is kept. Blocks.
@@ -346,8 +344,7 @@ impl Control {
 
     /// A crawl by id, alias, name, or `last`. Of several with one name the youngest is meant.
     pub fn find(&self, text: &str) -> Result<CrawlRecord, RequestError> {
-        let found = meant_by(text, &self.store.crawls()?).cloned();
-        found.ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
+        self.store.find(text)?.ok_or_else(|| RequestError::NoSuchCrawl(text.to_owned()))
     }
 
     /// The crawl that is named, or all of them, oldest first.
@@ -495,21 +492,6 @@ impl Control {
             }
         }
         Ok(())
-    }
-}
-
-/// The crawl that a text names: by id, alias or name, or as the last one.
-fn meant_by<'a>(text: &str, crawls: &'a [CrawlRecord]) -> Option<&'a CrawlRecord> {
-    let alias = text.strip_prefix("crawl_").and_then(|number| number.parse().ok()).map(CrawlNo);
-    let alias = alias.filter(|no| no.to_string() == text);
-    let is_meant = |record: &&CrawlRecord| {
-        record.crawl.id.as_str() == text
-            || Some(record.crawl.no) == alias
-            || record.crawl.name.as_deref() == Some(text)
-    };
-    match text {
-        "last" => crawls.last(),
-        _ => crawls.iter().rev().find(is_meant),
     }
 }
 

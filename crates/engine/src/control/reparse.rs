@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_ledger::{Found, Step, Store, StoreError};
-use telusur_model::{Crawl, CrawlNo, PageRecord, ParsedPage, Seeds, Timestamp};
+use telusur_ledger::{Found, Step, StoreError};
+use telusur_model::{Crawl, PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
 use super::Reply;
@@ -63,7 +63,7 @@ pub(super) fn reparse(
     let context = CrawlContext::new(crawl, store.key_seed())?;
     let mut total = RereadTotal::default();
     // Pages that changed get a new place behind all others, and are not read a second time.
-    let last_seq = last_seq(store, no)?;
+    let last_seq = store.last_place(no)?;
     let mut seq = 0;
     loop {
         let mut pages = store.pages_after(no, seq, BATCH)?;
@@ -159,17 +159,4 @@ fn changes(before: &PageRecord, now: &PageRecord) -> Vec<RereadChange> {
         .filter(|(_, before, now)| before != now)
         .map(|(what, before, now)| RereadChange { what: what.to_owned(), before, now })
         .collect()
-}
-
-/// The place of a crawl's last page, or 0: found by halving, because pages are many.
-pub(super) fn last_seq(store: &dyn Store, crawl: CrawlNo) -> Result<u64, StoreError> {
-    let (mut at_least, mut at_most) = (0, u64::MAX);
-    while at_least < at_most {
-        let middle = at_least + (at_most - at_least) / 2;
-        match store.pages_after(crawl, middle, 1)?.first() {
-            Some(page) => at_least = page.seq,
-            None => at_most = middle,
-        }
-    }
-    Ok(at_least)
 }

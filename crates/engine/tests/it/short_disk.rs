@@ -43,6 +43,10 @@ impl CrawlStore for ShortDisk {
         self.store.crawl(no)
     }
 
+    fn find(&self, text: &str) -> Result<Option<CrawlRecord>, StoreError> {
+        self.store.find(text)
+    }
+
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
         self.store.crawls()
     }
@@ -158,6 +162,14 @@ impl PageStore for ShortDisk {
 
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
         self.store.page(crawl, seq)
+    }
+
+    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
+        self.store.pages_of_all_after(seq, max)
+    }
+
+    fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {
+        self.store.last_place(crawl)
     }
 
     fn pages_after(

@@ -4,4 +4,5 @@
 
 mod conformance;
 mod directory;
+mod older_format;
 mod power_loss;

@@ -1,0 +1,137 @@
+//! What is found without reading every crawl: pages in the one order of all crawls, and crawls by
+//! what people call them. Both tables are derived from others, and can be made again.
+
+use std::collections::HashMap;
+
+use telusur_model::{Crawl, CrawlNo, PageRecord};
+
+use crate::crawls::{self, CrawlRow};
+use crate::layout;
+use crate::storage::{Batch, Rows, Storage, Table};
+use crate::{Ledger, StoreError};
+
+/// Rows written in one batch while the tables are made.
+const BATCH_ROWS: usize = 10_000;
+
+/// What a crawl can be called, apart from its alias.
+pub(crate) fn names_of(crawl: &Crawl) -> impl Iterator<Item = &str> {
+    std::iter::once(crawl.id.as_str()).chain(crawl.name.as_deref())
+}
+
+impl<S: Storage> Ledger<S> {
+    /// Makes the tables of this module from the rows that they are derived from, for a storage whose
+    /// last writer did not keep them.
+    pub fn derive_lookups(&self) -> Result<(), StoreError> {
+        let _writer = self.memory();
+        for table in [Table::Order, Table::Names] {
+            self.copy_rows(table, |batch, key, _| {
+                batch.remove(table, key);
+                Ok(())
+            })?;
+        }
+        self.copy_rows(Table::Pages, |batch, key, _| {
+            let crawl = key.first_chunk::<4>().copied().unwrap_or_default();
+            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), crawl);
+            Ok(())
+        })?;
+        self.copy_rows(Table::Crawls, |batch, _, value| {
+            let row = crawls::decode_row(value)?;
+            for text in names_of(&row.crawl) {
+                batch.insert(Table::Names, layout::name_key(text, row.crawl.no), []);
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `write` with each row of a table, and commits now and then.
+    fn copy_rows(
+        &self,
+        table: Table,
+        write: impl Fn(&mut Batch, &[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        for row in self.rows().prefix(table, []) {
+            let (key, value) = row?;
+            write(&mut batch, &key, &value)?;
+            if batch.changes.len() >= BATCH_ROWS {
+                self.rows().commit(std::mem::take(&mut batch))?;
+            }
+        }
+        self.rows().commit(batch)
+    }
+
+    /// Pages of all crawls behind a place, in the order in which they were stored.
+    pub(crate) fn pages_in_order(
+        &self,
+        seq: u64,
+        max: usize,
+    ) -> Result<Vec<PageRecord>, StoreError> {
+        let Some(first) = seq.checked_add(1) else { return Ok(Vec::new()) };
+        let mut is_there = HashMap::new();
+        let mut pages = Vec::new();
+        for row in self.rows().range(Table::Order, layout::order_key(first).into(), None) {
+            if pages.len() >= max {
+                break;
+            }
+            let (key, value) = row?;
+            let (seq, crawl) = (layout::seq_of(&key)?, layout::crawl_of(&value)?);
+            let is_there = match is_there.get(&crawl) {
+                Some(is_there) => *is_there,
+                None => *is_there.entry(crawl).or_insert(self.row(crawl)?.is_some()),
+            };
+            // A page that was replaced between the two reads comes again at its new place.
+            if is_there {
+                pages.extend(self.page_record(crawl, seq)?);
+            }
+        }
+        Ok(pages)
+    }
+
+    /// The place of a crawl's last page, or 0.
+    pub(crate) fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {
+        let mut pages = self.rows().prefix(Table::Pages, layout::crawl_key(crawl));
+        pages.next_back().map_or(Ok(0), |row| layout::seq_of(&row?.0))
+    }
+
+    /// The youngest crawl with this id, alias or name.
+    pub(crate) fn row_called(&self, text: &str) -> Result<Option<CrawlRow>, StoreError> {
+        let alias = text.strip_prefix("crawl_").and_then(|number| number.parse().ok()).map(CrawlNo);
+        let by_alias = match alias.filter(|no| no.to_string() == text) {
+            Some(no) => self.row(no)?,
+            None => None,
+        };
+        let called = layout::called_key(text);
+        let key_bytes = called.len() + size_of::<u32>();
+        for row in self.rows().prefix(Table::Names, called).rev() {
+            let key = row?.0;
+            // Others have a longer name that begins so.
+            if key.len() != key_bytes {
+                continue;
+            }
+            let no = layout::crawl_of(&key)?;
+            if by_alias.as_ref().is_some_and(|row| row.crawl.no >= no) {
+                break;
+            }
+            if let Some(row) = self.row(no)? {
+                return Ok(Some(row));
+            }
+        }
+        Ok(by_alias)
+    }
+
+    /// The youngest crawl of all.
+    pub(crate) fn last_row(&self) -> Result<Option<CrawlRow>, StoreError> {
+        for row in self.rows().prefix(Table::Crawls, []).rev() {
+            let row = crawls::decode_row(&row?.1)?;
+            if !row.removing {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row of a crawl that is not being removed.
+    fn row(&self, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
+        Ok(crawls::read_row(self.rows(), no)?.filter(|row| !row.removing))
+    }
+}

@@ -1,0 +1,85 @@
+//! Directories of older formats are brought up to date when they are opened.
+
+use std::fs;
+use std::path::Path;
+
+use telusur_ledger::{CrawlStore, FrontierStore, PageStore};
+use telusur_model::CrawlNo;
+
+/// Format 3, with two crawls called `mills` (11 and 2 pages) and the linear crawl `numbers` (5 pages,
+/// 2 missing ids) between them, without lock and index. Read it with `tar --zstd -tf`.
+const FORMAT_3: &[u8] = include_bytes!("../fixtures/format_3.tar.zst");
+const BLOCK_BYTES: usize = 512;
+
+/// Unpacks the files of a ustar archive.
+fn unpack(archive: &[u8], dir: &Path) {
+    let archive = zstd::decode_all(archive).unwrap();
+    let mut rest = archive.as_slice();
+    while rest.first().is_some_and(|byte| *byte != 0) {
+        let (header, data) = rest.split_at(BLOCK_BYTES);
+        let text = |bytes: &[u8]| {
+            let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+            String::from_utf8(bytes[..end].to_vec()).unwrap()
+        };
+        let (path, is_file) = (dir.join(text(&header[..100])), header[156] == b'0');
+        let length = usize::from_str_radix(text(&header[124..136]).trim(), 8).unwrap();
+        match is_file {
+            true => fs::write(path, &data[..length]).unwrap(),
+            false => fs::create_dir_all(path).unwrap(),
+        }
+        rest = &data[length.next_multiple_of(BLOCK_BYTES)..];
+    }
+}
+
+fn format_3() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    unpack(FORMAT_3, dir.path());
+    dir
+}
+
+fn check(dir: &Path) {
+    let store = telusur_store_embedded::open(dir).unwrap();
+    let pages = store.pages_of_all_after(0, 100).unwrap();
+    assert_eq!(pages.len(), 18);
+    assert!(pages.is_sorted_by_key(|page| page.seq));
+    let of_crawl = |no| pages.iter().filter(|page| page.crawl == CrawlNo(no)).count();
+    assert_eq!([1, 2, 3].map(of_crawl), [11, 5, 2]);
+    let find = |text| store.find(text).unwrap().map(|record| record.crawl.no);
+    assert_eq!(find("mills"), Some(CrawlNo(3)));
+    assert_eq!(find("numbers"), Some(CrawlNo(2)));
+    assert_eq!(
+        store.runs(CrawlNo(2), 0).unwrap().len(),
+        2,
+        "five pages, then two that are missing"
+    );
+    let body = store.body(CrawlNo(1), pages[0].body.unwrap()).unwrap();
+    assert!(body.bytes.starts_with(b"<html>"));
+    let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+    assert!(report.checks.iter().all(|check| check.broken == 0), "{report:?}");
+}
+
+#[test]
+fn a_directory_of_format_3_is_brought_up_to_date() {
+    let dir = format_3();
+    check(dir.path());
+    let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
+    assert!(version.contains("\"format\":4"), "{version}");
+    check(dir.path());
+}
+
+/// What the older program wrote after an attempt that was killed is there as well.
+#[test]
+fn an_update_that_was_cut_short_is_done_again() {
+    let dir = format_3();
+    let version = dir.path().join("telusur.version");
+    let before = fs::read(&version).unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    store.remove(CrawlNo(3)).unwrap();
+    drop(store);
+    // Its new version file did not get its name.
+    fs::rename(&version, dir.path().join("telusur.version.new")).unwrap();
+    fs::write(&version, before).unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    assert_eq!(store.pages_of_all_after(0, 100).unwrap().len(), 16);
+    assert!(!dir.path().join("telusur.version.new").exists());
+}
