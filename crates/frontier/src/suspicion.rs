@@ -146,9 +146,11 @@ impl Suspicion {
         let slowest_ms = self.slowest_ms.unwrap_or(0);
         self.slowest_ms = Some(took_ms.max(slowest_ms - slowest_ms / SLOWEST_FADES));
         self.answered_at = Some(now);
-        if self.doubt.take().is_some_and(|doubt| !doubt.is_kept) {
-            // Whoever failed before was cut off like us. Somebody else never was.
-            let was_right = self.failing.contains_key(&host);
+        if let Some(doubt) = self.doubt.take().filter(|doubt| !doubt.is_kept) {
+            // A host that failed before was cut off like us, unless it answers at once: then a page of
+            // its own was slow. Another host never was cut off.
+            let has_lasted = now.ms_since(doubt.since) >= TRIAL_MS_MIN;
+            let was_right = has_lasted && self.failing.contains_key(&host);
             let false_alarms = (self.false_alarms + 1).min(FALSE_ALARMS_MAX);
             self.false_alarms = if was_right { 0 } else { false_alarms };
         }

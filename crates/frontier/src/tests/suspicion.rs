@@ -220,6 +220,41 @@ fn a_witness_that_answers_ends_the_suspicion_at_once() {
     assert_eq!(sim.frontier.suspects_network_since(), None, "it was asked without waiting");
 }
 
+/// One page never answers, everything else of its host does at once.
+struct OneHangs;
+
+impl Web for OneHangs {
+    fn outcome(&mut self, visit: &Visit, _rng: &mut Rng) -> FetchOutcome {
+        if visit.url.path() == "/7" { failed(Retry::Later) } else { page(visit, 200) }
+    }
+
+    fn response_ms(&mut self, visit: &Visit, _rng: &mut Rng) -> u64 {
+        if visit.url.path() == "/7" { 10_000 } else { 10 }
+    }
+}
+
+/// Each time-out raised a suspicion, the host itself cleared it up, and the page was asked for ever.
+#[test]
+fn a_page_that_always_hangs_is_given_up_on_its_only_host() {
+    let mut sim = Sim::new(OneHangs);
+    sim.start(1, no_delay(), None);
+    sim.seed(1, url("only.com", 0));
+    sim.seed(1, url("only.com", 7));
+    let mut witnesses = 500;
+    while sim.ends.is_empty() && witnesses < 600 {
+        let end = sim.now.plus_ms(600_000);
+        sim.run(end, |sim| sim.frontier.suspects_network_since().is_some() || !sim.ends.is_empty());
+        if sim.frontier.suspects_network_since().is_some() {
+            sim.prerequisite(1, url("only.com", witnesses));
+            witnesses += 1;
+            let soon = sim.now.plus_ms(100);
+            sim.run_until(soon);
+        }
+    }
+    assert!(!sim.ends.is_empty(), "it was asked {} times", sim.requests);
+    assert!(witnesses < 510, "a wrong suspicion makes the next one less likely: {witnesses}");
+}
+
 /// A site whose answers to unknown addresses are bad news.
 struct BadProbes {
     probe_status: Option<u16>,
