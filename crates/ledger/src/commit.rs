@@ -59,9 +59,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
 
     /// Writes a whole step.
     pub(crate) fn write(mut self, step: Step) -> Result<Committed, StoreError> {
-        if self.memory.broken {
-            return Err(StoreError::Engine("an earlier commit failed; start again".into()));
-        }
+        self.memory.refuse_if_broken()?;
         let endings = self.still_queued(step.endings)?;
         for (crawl, walk, _) in &step.runs {
             self.load_runs(*crawl, *walk)?;
@@ -254,24 +252,41 @@ impl<'a, S: Storage> StepWriter<'a, S> {
     /// Appends and syncs the bodies of a step: they are on the disk before the records that point at
     /// them. Nothing but the segments' unacknowledged tails has changed when this fails.
     fn append_bodies(&mut self, endings: &[Ending]) -> Result<Vec<Option<BlobRef>>, StoreError> {
-        let mut places = vec![None; endings.len()];
+        let blobs = endings.iter().map(|ending| match &ending.how {
+            VisitOutcome::Page(page) => (ending.visit.crawl, page.packed.blob.as_deref()),
+            _ => (ending.visit.crawl, None),
+        });
+        self.append(blobs)
+    }
+
+    /// Appends blobs and syncs once for each crawl. Gives the place of each.
+    fn append<'b>(
+        &mut self,
+        blobs: impl Iterator<Item = (CrawlNo, Option<&'b [u8]>)>,
+    ) -> Result<Vec<Option<BlobRef>>, StoreError> {
+        let mut places = Vec::new();
         let mut by_crawl: HashMap<CrawlNo, (Vec<&[u8]>, Vec<usize>)> = HashMap::new();
-        for (index, ending) in endings.iter().enumerate() {
-            let VisitOutcome::Page(page) = &ending.how else { continue };
-            let Some(blob) = &page.packed.blob else { continue };
-            let (blobs, owners) = by_crawl.entry(ending.visit.crawl).or_default();
+        for (index, (crawl, blob)) in blobs.enumerate() {
+            places.push(None);
+            let Some(blob) = blob else { continue };
+            let (blobs, owners) = by_crawl.entry(crawl).or_default();
             blobs.push(blob);
             owners.push(index);
         }
+        let mut ends = Vec::with_capacity(by_crawl.len());
         for (crawl, (blobs, owners)) in by_crawl {
-            let memory = self.memory.by_crawl.get_mut(&crawl).expect("still_queued loaded it");
-            let (refs, end) = self.store.bodies().append(crawl, memory.bodies_end, &blobs)?;
-            memory.bodies_end = end;
+            let end = self.crawl_memory(crawl).bodies_end;
+            let (refs, end) = self.store.bodies().append(crawl, end, &blobs)?;
+            ends.push((crawl, end));
             for (index, blob) in owners.into_iter().zip(refs) {
                 places[index] = Some(blob);
             }
         }
-        tracing::trace!(endings = endings.len(), "bodies synced");
+        // Only when all are synced: what follows an end that is not committed is overwritten.
+        for (crawl, end) in ends {
+            self.crawl_memory(crawl).bodies_end = end;
+        }
+        tracing::trace!(blobs = places.len(), "bodies synced");
         Ok(places)
     }
 
@@ -398,25 +413,37 @@ impl<'a, S: Storage> StepWriter<'a, S> {
         self.settle(visit, UrlState::Failed { reason, detail, attempts, at });
     }
 
-    /// Stores documents that no visit brought.
+    /// Stores documents that no visit brought. Of several with one key the last counts.
     fn import(&mut self, imports: Vec<PageToStore>) -> Result<(), StoreError> {
-        let store = self.store;
-        for page in imports {
-            let crawl = page.record.crawl;
-            let Some(memory) = self.memory.crawl(crawl, store.rows())? else { continue };
-            let blobs: Vec<&[u8]> = page.packed.blob.as_deref().into_iter().collect();
-            let (places, end) = store.bodies().append(crawl, memory.bodies_end, &blobs)?;
-            memory.bodies_end = end;
-            let key = layout::url_key(crawl, page.record.key);
-            let known = store.rows().get(Table::Urls, key)?;
+        let last: HashMap<_, _> = (0_usize..)
+            .zip(&imports)
+            .map(|(index, page)| ((page.record.crawl, page.record.key), index))
+            .collect();
+        let mut wanted = Vec::with_capacity(last.len());
+        for (index, page) in imports.into_iter().enumerate() {
+            let (crawl, key) = (page.record.crawl, page.record.key);
+            let is_last = last[&(crawl, key)] == index;
+            if !is_last || self.memory.crawl(crawl, self.store.rows())?.is_none() {
+                continue;
+            }
+            let known = self.store.rows().get(Table::Urls, layout::url_key(crawl, key))?;
             match known.map(|row| layout::decode(&row, "urls")).transpose()? {
-                None => self.crawl_memory(crawl).stats.discovered += 1,
-                Some(UrlRow::Page { seq }) => self.drop_page(crawl, seq)?,
+                None => wanted.push((page, None)),
+                Some(UrlRow::Page { seq }) => wanted.push((page, Some(seq))),
                 // A URL of a crawl that is no page yet will have its own answer.
-                Some(_) => continue,
+                Some(UrlRow::Queued { .. } | UrlRow::Settled(_)) => {}
+            }
+        }
+        let blobs = wanted.iter().map(|(page, _)| (page.record.crawl, page.packed.blob.as_deref()));
+        let places = self.append(blobs)?;
+        for ((page, replaced), place) in wanted.into_iter().zip(places) {
+            let crawl = page.record.crawl;
+            match replaced {
+                None => self.crawl_memory(crawl).stats.discovered += 1,
+                Some(seq) => self.drop_page(crawl, seq)?,
             }
             self.touched_crawls.insert(crawl);
-            self.store_page(page, places.into_iter().next());
+            self.store_page(page, place);
         }
         Ok(())
     }

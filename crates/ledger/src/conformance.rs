@@ -59,6 +59,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
         ("bodies come back as they were", returns_bodies),
+        ("of documents with one key the last is kept", keeps_the_last_import),
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
         ("a crawl is found by id, alias or name", order::finds_crawls_by_name),
         ("a page that was read again keeps its body and gets a new place", rereads_pages),
@@ -534,6 +535,32 @@ fn rereads_pages(bench: &dyn Bench) {
     assert_verified(&*store);
 }
 
+fn keeps_the_last_import(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store, &["http://a.test/"]);
+    let seed = first(&*store, &record, "a.test");
+    let VisitOutcome::Page(page) = step(&*store, &record, seed, 200, &[]).endings.remove(0).how
+    else {
+        unreachable!("it is a page")
+    };
+    let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
+    let document = |path: &str, title: &str| {
+        let mut page = (*page).clone();
+        page.record.url = url(&format!("http://a.test/{path}"));
+        page.record.key = keyer.key(&page.record.url);
+        page.record.title = Some(title.into());
+        page
+    };
+    for round in ["first", "second"] {
+        let imports = vec![document("x", "old"), document("y", round), document("x", round)];
+        store.commit(Step { imports, ..Default::default() }).unwrap();
+        let pages = store.pages_after(record.crawl.no, 0, 10).unwrap();
+        let titles: Vec<_> = pages.iter().filter_map(|page| page.title.as_deref()).collect();
+        assert_eq!(titles, [round, round]);
+        assert_verified(&*store);
+    }
+}
+
 fn keeps_origins(bench: &dyn Bench) {
     let row = |origin: &str| OriginRow {
         origin: origin.into(),
@@ -640,7 +667,7 @@ fn url(text: &str) -> PageUrl {
     PageUrl::parse(text).unwrap()
 }
 
-fn crawl(seeds: &[&str]) -> Crawl {
+pub(crate) fn crawl(seeds: &[&str]) -> Crawl {
     Crawl {
         no: CrawlNo(0),
         id: CrawlId::new(Timestamp(0), 0),

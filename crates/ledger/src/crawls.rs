@@ -29,6 +29,7 @@ pub(crate) struct CrawlRow {
 impl<S: Storage> CrawlStore for Ledger<S> {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
         let mut memory = self.memory();
+        memory.refuse_if_broken()?;
         let mut crawl = new.crawl;
         crawl.no = self.free_number(memory.crawls)?;
         crawl.id = CrawlId::new(crawl.created_at, new.random);
@@ -96,15 +97,15 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
-        if read_row(self.rows(), no)?.is_none() {
-            return Ok(());
-        }
         {
+            // In one go: a step in between would bring the crawl back into memory, and write on.
             let mut memory = self.memory();
+            if !self.change_row(no, |row| row.removing = true)? {
+                return Ok(());
+            }
             memory.forget(no);
             memory.recent.clear();
         }
-        self.update_row(no, |row| row.removing = true)?;
         self.remove_rows(no)
     }
 
@@ -154,7 +155,16 @@ impl<S: Storage> Ledger<S> {
     ) -> Result<(), StoreError> {
         // The lock keeps two updates from reading the same old row.
         let _writer = self.memory();
-        let Some(mut row) = read_row(self.rows(), no)? else { return Ok(()) };
+        self.change_row(no, change).map(|_is_there| ())
+    }
+
+    /// Changes the row of a crawl, under the writer's lock. False if there is none.
+    fn change_row(
+        &self,
+        no: CrawlNo,
+        change: impl FnOnce(&mut CrawlRow),
+    ) -> Result<bool, StoreError> {
+        let Some(mut row) = read_row(self.rows(), no)? else { return Ok(false) };
         let mut batch = Batch::default();
         for text in names_of(&row.crawl) {
             batch.remove(Table::Names, layout::name_key(text, no));
@@ -164,7 +174,8 @@ impl<S: Storage> Ledger<S> {
             batch.insert(Table::Names, layout::name_key(text, no), []);
         }
         batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
-        self.rows().commit(batch)
+        self.rows().commit(batch)?;
+        Ok(true)
     }
 
     /// Finishes what a killed `rm` began.
@@ -235,5 +246,21 @@ pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, St
     match rows.get(Table::Stats, crawl_key(no))? {
         Some(bytes) => decode(&bytes, "stats"),
         None => Ok(CrawlStats::default()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::in_memory::InMemory;
+
+    /// A new crawl once made a memory count as good again that ran ahead of the disk.
+    #[test]
+    fn no_crawl_is_accepted_after_a_commit_that_failed() {
+        let store = Ledger::open(InMemory::default()).unwrap();
+        store.memory().broken = true;
+        let crawl = crate::conformance::crawl(&["http://a.test/"]);
+        assert!(store.create(NewCrawl { crawl, random: 1 }).is_err());
+        assert!(store.memory().broken);
     }
 }

@@ -77,6 +77,14 @@ impl Memory {
         }
     }
 
+    /// Refuses to write after a commit that failed half-way.
+    pub(crate) fn refuse_if_broken(&self) -> Result<(), StoreError> {
+        match self.broken {
+            true => Err(StoreError::Engine("an earlier commit failed; start again".into())),
+            false => Ok(()),
+        }
+    }
+
     /// Lets go of a crawl that rests: whoever needs it again reads it in.
     pub(crate) fn forget(&mut self, no: CrawlNo) {
         self.by_crawl.remove(&no);
