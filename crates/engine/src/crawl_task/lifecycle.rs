@@ -6,8 +6,8 @@ use std::sync::Arc;
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
 use telusur_ledger::{Committed, CrawlRecord, KeptRun};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, FinishReason, Host, HostRow, Moment, RobotsRules, Timestamp,
-    Visit,
+    CrawlNo, CrawlState, CrawlStats, FinishReason, Host, HostRow, Moment, PauseReason, RobotsRules,
+    Timestamp, Visit,
 };
 
 use super::{Command, CrawlTask, Goal, KnownHosts, Reply, Running};
@@ -167,8 +167,14 @@ impl CrawlTask {
             written: None,
             replies: Vec::new(),
         });
-        // Whoever asks later and for more gets more: a stop ends a pause that has not happened yet.
-        if ending.written.is_none() && !matches!(ending.goal, Goal::Finish(_)) {
+        // A later request for more wins: a stop ends a pause that has not happened yet. What was asked
+        // for outlives the end of the process.
+        let is_replaced = match ending.goal {
+            Goal::Finish(_) => false,
+            Goal::Pause(PauseReason::Asked) => !matches!(goal, Goal::Keep),
+            Goal::Pause(_) | Goal::Keep => true,
+        };
+        if ending.written.is_none() && is_replaced {
             ending.goal = goal;
         }
         ending.replies.extend(reply);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use telusur_ledger::{CrawlStore, UrlState};
-use telusur_model::{CrawlState, FinishReason, Reason};
+use telusur_model::{CrawlState, FinishReason, PauseReason, Reason};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, crawl, export, known, page, site_crawl, url};
@@ -216,22 +216,30 @@ async fn the_end_waits_no_longer_than_it_is_told_to() {
     let (bench, clock) = Bench::of_hosts_by_hand(silent);
     let store = bench.open();
     let engine = bench.engine(&store);
-    let crawls =
-        ["http://a.test/", "http://b.test/"].map(|it| accept(&store, crawl(vec![url(it)])));
+    let hosts = ["http://a.test/", "http://b.test/", "http://c.test/"];
+    let crawls = hosts.map(|it| accept(&store, crawl(vec![url(it)])));
     for no in crawls {
         engine.handle().run(no).await.unwrap();
     }
-    while bench.fetcher.log().len() < 2 {
+    while bench.fetcher.log().len() < 3 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let ([stopped, kept], handle) = (crawls, engine.handle());
-    let (_, ended, ()) = tokio::join!(handle.stop(stopped), engine.shutdown_within(500), async {
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        // Far from the eight seconds that a crawl has otherwise.
-        clock.advance_ms(1_000);
-    });
+    let ([stopped, paused, kept], handle) = (crawls, engine.handle());
+    let (_, is_paused, ended, ()) = tokio::join!(
+        handle.stop(stopped),
+        handle.pause(paused),
+        engine.shutdown_within(500),
+        async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            // Far from the eight seconds that a crawl has otherwise.
+            clock.advance_ms(1_000);
+        }
+    );
     ended.unwrap();
+    is_paused.unwrap();
     let state = |no| store.crawl(no).unwrap().unwrap().state;
     assert_eq!(state(kept), CrawlState::Running);
     assert_eq!(state(stopped), finished(FinishReason::Stopped));
+    // The next start once went on with it, although the pause had been promised.
+    assert_eq!(state(paused), CrawlState::Paused { why: PauseReason::Asked });
 }
