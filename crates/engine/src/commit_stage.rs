@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
 use telusur_ledger::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
+    Effects, Ending, Event as LedgerEvent, GiveUp, HostNote, NewlyQueued, QueueRange, Step, Store,
+    StoreError,
 };
 use telusur_model::{
     Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
@@ -49,22 +50,14 @@ pub(crate) enum CommitWork {
     },
     /// The rules of a URL's origin are wanted, for the crawler with this name.
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
-    /// Something was found that no visit brought.
-    Found(Box<Found>),
-    /// URLs that failed are asked again.
-    Again(Vec<Visit>),
+    /// Something happened that is told to nobody in particular.
+    Events(Vec<LedgerEvent>),
     /// The queued URLs of a host are given up.
     GiveUp(Box<GiveUp>),
     /// The budgets of a crawl may have been raised: links that were left out are let in.
     LetIn { crawl: CrawlNo },
-    /// What was found out about shapes of addresses that may be traps.
-    Traps { crawl: CrawlNo, marks: Vec<TrapMark> },
     /// The frontier needs URLs.
     Refill { crawl: CrawlNo, host: Host, region: Region, after: Option<QueuePlace>, max: usize },
-    /// A crawl has run for so long, and its hosts have learned so much.
-    Account { active_ms: (CrawlNo, u64), host_delays: Vec<(CrawlNo, Host, Option<u64>)> },
-    /// When hosts were last asked, by visits that have not ended.
-    LastRequests { crawl: CrawlNo, hosts: Vec<(Host, Timestamp)> },
     /// How much space is left, for crawls that wait for it.
     Space,
     /// A crawl changes its state, after everything before it.
@@ -77,15 +70,11 @@ impl CommitWork {
         match self {
             Self::Ending { ending, .. } => Some(ending.visit.crawl),
             Self::Prerequisite { visit, .. } => Some(visit.crawl),
-            Self::Found(found) => Some(found.crawl),
-            Self::Again(visits) => visits.first().map(|visit| visit.crawl),
+            Self::Events(events) => events.first().and_then(LedgerEvent::crawl),
             Self::GiveUp(give_up) => Some(give_up.crawl),
-            Self::Account { active_ms: (crawl, _), .. }
-            | Self::Robots { crawl, .. }
-            | Self::LetIn { crawl }
-            | Self::Traps { crawl, .. }
-            | Self::LastRequests { crawl, .. }
-            | Self::Refill { crawl, .. } => Some(*crawl),
+            Self::Robots { crawl, .. } | Self::LetIn { crawl } | Self::Refill { crawl, .. } => {
+                Some(*crawl)
+            }
             // Makes durable what others have brought.
             Self::State { .. } | Self::Space => None,
         }
@@ -96,7 +85,7 @@ impl CommitWork {
 pub(crate) enum Written {
     /// A step is durable.
     Step {
-        committed: Committed,
+        effects: Effects,
         /// What it took off the pipeline.
         load: Load,
         /// Prerequisites that ended with it.
@@ -105,7 +94,7 @@ pub(crate) enum Written {
     /// Links that were left out are queued, as far as there is room.
     LetIn {
         crawl: CrawlNo,
-        committed: Committed,
+        effects: Effects,
     },
     /// What the store knows of the rules of a URL's origin.
     Robots {
@@ -136,6 +125,7 @@ pub(crate) enum Written {
 #[derive(Default)]
 struct Group {
     step: Step,
+    endings: usize,
     load: Load,
     prerequisites: Vec<(Visit, PrerequisiteEnd)>,
 }
@@ -146,7 +136,7 @@ impl Group {
     }
 
     fn visits(&self) -> usize {
-        self.step.endings.len() + self.prerequisites.len()
+        self.endings + self.prerequisites.len()
     }
 }
 
@@ -226,16 +216,20 @@ impl Writer {
         match item {
             CommitWork::Ending { ending, body_bytes } => {
                 group.load.add(&ending.visit, body_bytes);
-                group.step.endings.push(*ending);
+                group.step.end(*ending);
+                group.endings += 1;
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
             }
             CommitWork::Prerequisite { visit, requested_at, body_bytes, end } => {
                 group.load.add(&visit, body_bytes);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
-                if let Some(at) = requested_at {
-                    group.step.prerequisite_requests.push((visit.crawl, visit.url.host(), at));
-                }
-                group.step.origins.extend(self.learned(&visit, &end)?);
+                group.step.extend(requested_at.map(|at| LedgerEvent::HostNoted {
+                    crawl: visit.crawl,
+                    host: visit.url.host(),
+                    note: HostNote::Requested(at),
+                }));
+                let learned = self.learned(&visit, &end)?;
+                group.step.extend(learned.map(|row| LedgerEvent::OriginLearned(Box::new(row))));
                 group.prerequisites.push((*visit, *end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
@@ -243,31 +237,14 @@ impl Writer {
                 let stored = row.and_then(|row| StoredRobots::of(row, &product_token));
                 self.report(Written::Robots { crawl, url, stored });
             }
-            CommitWork::Found(found) => group.step.found.push(*found),
-            CommitWork::Again(visits) => group.step.again.extend(visits),
-            CommitWork::GiveUp(give_up) => {
-                // In a step of its own: what the group settles is still in the queue.
-                self.commit(group)?;
-                group.step.give_up.push(*give_up);
-                self.commit(group)?;
-            }
-            CommitWork::Traps { crawl, marks } => {
-                group.step.traps.extend(marks.into_iter().map(|mark| (crawl, mark)));
-            }
+            CommitWork::Events(events) => group.step.extend(events),
+            CommitWork::GiveUp(give_up) => group.step.push(LedgerEvent::HostGivenUp(give_up)),
             CommitWork::LetIn { crawl } => {
                 // In a step of its own: nothing else waits for the many links that it may bring.
                 self.commit(group)?;
-                let step = Step { let_in: vec![crawl], ..Step::default() };
-                let committed = self.faults.watch_store(&[crawl], || self.store.commit(step))?;
-                self.report(Written::LetIn { crawl, committed });
-            }
-            CommitWork::Account { active_ms, host_delays } => {
-                group.step.active_ms.push(active_ms);
-                group.step.host_delays.extend(host_delays);
-            }
-            CommitWork::LastRequests { crawl, hosts } => {
-                let hosts = hosts.into_iter().map(|(host, at)| (crawl, host, at));
-                group.step.last_requests.extend(hosts);
+                let step = Step::of(LedgerEvent::BudgetsRaised { crawl });
+                let effects = self.faults.watch_store(&[crawl], || self.store.commit(step))?;
+                self.report(Written::LetIn { crawl, effects });
             }
             CommitWork::Refill { crawl, host, region, after, max } => {
                 let later = region == Region::Later;
@@ -332,10 +309,10 @@ impl Writer {
         if group.is_empty() {
             return Ok(());
         }
-        let Group { step, load, prerequisites } = std::mem::take(group);
+        let Group { step, load, prerequisites, .. } = std::mem::take(group);
         let crawls = load.crawls();
-        let committed = self.faults.watch_store(&crawls, || self.store.commit(step))?;
-        self.report(Written::Step { committed, load, prerequisites });
+        let effects = self.faults.watch_store(&crawls, || self.store.commit(step))?;
+        self.report(Written::Step { effects, load, prerequisites });
         Ok(())
     }
 

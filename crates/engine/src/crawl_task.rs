@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use telusur_frontier::{Frontier, IdEnd, Next, PageCost};
 use telusur_ledger::{
-    Committed, CrawlRecord, Dequeued, Ending, KeptRun, NewlyQueued, Store, VisitOutcome,
+    CrawlRecord, Dequeued, Effects, Ending, Event as LedgerEvent, HostNote, KeptRun, NewlyQueued,
+    Store, VisitOutcome,
 };
 use telusur_model::{
     Clock, CrawlNo, CrawlState, CrawlStats, FetchOutcome, Fetched, FinishReason, Host, HostRow,
@@ -334,10 +335,10 @@ impl CrawlTask {
                 how,
                 at: self.clock.wall(),
                 requested_at: None,
-                discoveries: Vec::new(),
-                scope: Arc::clone(&running.context.scope),
+                found: Vec::new(),
                 other_schemes: 0,
                 visit,
+                packed: None,
             };
             self.frontier.skipped(&ending.visit, now);
             if is_in_vain {
@@ -421,13 +422,13 @@ impl CrawlTask {
 
     fn written(&mut self, written: Written) -> Result<(), EngineError> {
         match written {
-            Written::Step { committed, load, prerequisites } => {
-                self.step_written(committed, &load);
+            Written::Step { effects, load, prerequisites } => {
+                self.step_written(effects, &load);
                 for (visit, end) in prerequisites {
                     self.prerequisite_ended(visit, end)?;
                 }
             }
-            Written::LetIn { crawl, committed } => self.let_in(crawl, committed)?,
+            Written::LetIn { crawl, effects } => self.let_in(crawl, effects)?,
             Written::Refill { crawl, host, region, queued, exhausted } => {
                 // After a restart the queue alone knows who asked us to wait.
                 let asked = queued.iter().filter(|queued| queued.asked_to_wait);
@@ -445,11 +446,11 @@ impl CrawlTask {
         Ok(())
     }
 
-    fn step_written(&mut self, committed: Committed, load: &Load) {
-        if let Some(index) = self.index.as_ref().filter(|_| !committed.stored.is_empty()) {
-            index.wake(&committed.stored);
+    fn step_written(&mut self, effects: Effects, load: &Load) {
+        if let Some(index) = self.index.as_ref().filter(|_| !effects.stored.is_empty()) {
+            index.wake(&effects.stored);
         }
-        for gone in &committed.dequeued {
+        for gone in &effects.dequeued {
             let Dequeued { crawl, place, stored_page, .. } = *gone;
             match gone.id_state {
                 Some(state) => {
@@ -459,13 +460,13 @@ impl CrawlTask {
                 None => self.frontier.committed(crawl, &gone.host, place, stored_page),
             }
         }
-        for queued in committed.queued {
+        for queued in effects.queued {
             if self.crawls.contains_key(&queued.visit.crawl) {
                 let (visit, due) = self.with_due(queued);
                 self.frontier.discovered(visit, due);
             }
         }
-        for (crawl, stats) in committed.stats {
+        for (crawl, stats) in effects.stats {
             if let Some(running) = self.crawls.get_mut(&crawl) {
                 running.stats = stats;
             }
@@ -521,14 +522,12 @@ impl CrawlTask {
         running.accounted = now;
         running.meter.sample(now, running.stats.pages);
         let changed = std::mem::take(&mut running.changed_delays);
-        let host_delays = changed
-            .into_iter()
-            .map(|host| {
-                let delay_ms = self.frontier.host_delay_ms(crawl, &host);
-                (crawl, host, delay_ms)
-            })
-            .collect();
-        self.write(CommitWork::Account { active_ms: (crawl, ms), host_delays })
+        let mut events = vec![LedgerEvent::CrawlRan { crawl, active_ms: ms }];
+        for host in changed {
+            let note = HostNote::Delay(self.frontier.host_delay_ms(crawl, &host));
+            events.push(LedgerEvent::HostNoted { crawl, host, note });
+        }
+        self.write(CommitWork::Events(events))
     }
 
     /// Makes everything searchable that is stored, and ends the index stage.

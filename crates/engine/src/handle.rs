@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
-use telusur_ledger::{Step, Store, StoreError};
+use telusur_ledger::{Event as LedgerEvent, Step, Store, StoreError};
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit};
 use telusur_parse_pool::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -401,8 +401,8 @@ fn let_in_left_out(store: &dyn Store, crawl: CrawlNo) -> Result<(), StoreError> 
     let Some(record) = store.crawl(crawl)? else { return Ok(()) };
     // Looked at first: most crawls left nothing out, and a step costs a sync.
     while store.has_room_for_left_out(&record.crawl)? {
-        let committed = store.commit(Step { let_in: vec![crawl], ..Step::default() })?;
-        if committed.more_held.is_empty() {
+        let effects = store.commit(Step::of(LedgerEvent::BudgetsRaised { crawl }))?;
+        if effects.more_held.is_empty() {
             break;
         }
     }

@@ -57,14 +57,15 @@ pub struct Importer<'a> {
     store: &'a dyn Store,
     crawl: Crawl,
     keyer: UrlKeyer,
-    batch: Vec<PageToStore>,
+    batch: Step,
+    documents: usize,
 }
 
 impl<'a> Importer<'a> {
     /// An importer into this crawl.
     pub fn new(store: &'a dyn Store, crawl: Crawl) -> Self {
         let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: false };
-        Self { store, crawl, keyer, batch: Vec::new() }
+        Self { store, crawl, keyer, batch: Step::default(), documents: 0 }
     }
 
     /// Takes one document in.
@@ -92,14 +93,15 @@ impl<'a> Importer<'a> {
             digest: Digest(*blake3::hash(text).as_bytes()),
             ..bare_record(self.crawl.no, self.keyer.key(&url), url, at)
         };
-        self.batch.push(PageToStore { record, packed });
-        if self.batch.len() >= BATCH_MAX { self.flush() } else { Ok(()) }
+        self.batch.import(PageToStore { record, packed });
+        self.documents += 1;
+        if self.documents >= BATCH_MAX { self.flush() } else { Ok(()) }
     }
 
     /// Makes everything durable that was taken in.
     pub fn flush(&mut self) -> Result<(), StoreError> {
-        let imports = std::mem::take(&mut self.batch);
-        self.store.commit(Step { imports, ..Step::default() })?;
+        self.documents = 0;
+        self.store.commit(std::mem::take(&mut self.batch))?;
         Ok(())
     }
 }

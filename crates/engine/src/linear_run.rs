@@ -2,7 +2,7 @@
 //! what is shown of a walk, running or not.
 
 use telusur_frontier::{Opening, WalkState};
-use telusur_ledger::{KeptRun, KeptState, Step, Store, StoreError};
+use telusur_ledger::{Event, KeptRun, KeptState, Step, Store, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlNo, IdRun, IdState, LinearSeeds, Moment, PageUrl, Reason, Walk, WalkCoverage,
 };
@@ -34,7 +34,12 @@ pub fn accept_run(
         let opened = opening.open(walk.clone(), runs.iter().map(plain_run), clock.now());
         for run in opened.changed {
             let state = KeptState { state: run.state, why: None };
-            step.runs.push((crawl.no, number, KeptRun { first: run.first, last: run.last, state }));
+            step.push(Event::IdsMarked {
+                crawl: crawl.no,
+                site: walk.rules().template.host().site(),
+                walk: number,
+                run: KeptRun { first: run.first, last: run.last, state },
+            });
         }
         notes.push(opened.notes);
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use telusur_fetch::robots::Rules;
 use telusur_frontier::RobotsKnown;
-use telusur_ledger::{Found, VisitOutcome};
+use telusur_ledger::{Event as LedgerEvent, LinkSource, VisitOutcome};
 use telusur_model::{
     CrawlNo, Door, Host, Lane, OriginRow, PageUrl, Purpose, QueuePlace, Reason, RobotsAnswer,
     RobotsRules, Timestamp, UrlKey, Via, Visit,
@@ -362,7 +362,7 @@ impl CrawlTask {
         }
         self.tell_robots(crawl, url, known);
         match found {
-            Some(found) => self.write(CommitWork::Found(Box::new(found))),
+            Some(found) => self.write(CommitWork::Events(found)),
             None => Ok(()),
         }
     }
@@ -395,7 +395,7 @@ fn sitemaps_of(
     rules: &Rules,
     context: &CrawlContext,
     at: Timestamp,
-) -> Option<Found> {
+) -> Option<Vec<LedgerEvent>> {
     if !context.crawl.sitemaps.discover || !context.scope.wants_sitemaps_of(url) {
         return None;
     }
@@ -405,17 +405,18 @@ fn sitemaps_of(
         urls.push(url.join("/sitemap.xml").ok()?);
     }
     let purpose = Purpose::Sitemap { nesting: 0 };
-    let discoveries =
+    let links =
         urls.into_iter().map(|url| discovery(url, purpose, Via::Sitemap, context)).collect();
-    Some(Found {
+    let source = LinkSource {
         crawl: context.crawl.no,
-        on: file.to_string(),
+        at,
         depth: 0,
         hops_outside: 0,
-        at,
-        discoveries,
-        scope: Arc::clone(&context.scope),
-    })
+        url: file.to_string(),
+        referrer: None,
+        redirects: Vec::new(),
+    };
+    Some(source.judge_to_events(links, &context.scope))
 }
 
 /// Whether rules that were read then still hold. A time to come is no age: the clock was wrong then or

@@ -2,12 +2,12 @@
 //! [`Ending`] that is committed.
 
 use std::cell::Cell;
-use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_fetch::robots::directives;
 use telusur_frontier::Disposition;
-use telusur_ledger::{Ending, IdEnding, PageToStore, VisitOutcome};
+use telusur_ledger::Event::TrapNoted;
+use telusur_ledger::{Ending, IdEnding, LinkSource, Packed, VisitOutcome};
 use telusur_model::{
     Change, Digest, Discovery, FetchOutcome, Fetched, IdOutcome, NotFoundLook, PageRecord, PageUrl,
     ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp, UrlKey, Via, Visit,
@@ -63,7 +63,7 @@ impl ParseWorker {
         if visit.place.id().is_some() {
             let asked = Asked::new(&visit, &context, at, requested_at, cpu);
             let (how, id, found) = self.read_id(&asked, fetched, disposition, ahead)?;
-            let ending = ending(visit, &context, how, id, found, at, requested_at);
+            let ending = self.ending(visit, &context, how, id, found, at, requested_at);
             return Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes });
         }
         let mut found = Found::default();
@@ -74,7 +74,7 @@ impl ParseWorker {
                 self.settle(&asked, fetched, ahead, &mut found)?
             }
         };
-        let ending = ending(visit, &context, how, None, found, at, requested_at);
+        let ending = self.ending(visit, &context, how, None, found, at, requested_at);
         Ok(CommitWork::Ending { ending: Box::new(ending), body_bytes })
     }
 
@@ -132,7 +132,8 @@ impl ParseWorker {
             outcome => (asked.judge(&outcome, ""), VisitOutcome::NoPage { status }),
         };
         if !asked.context.crawl.follows_links() {
-            found = Found::default();
+            found.links.clear();
+            found.other_schemes = 0;
         }
         Ok((how, asked.context.id_ending(asked.visit, answer, why), found))
     }
@@ -179,8 +180,11 @@ impl ParseWorker {
                 let noted = note_look(asked, &page, &reading);
                 if !noted.marks.is_empty() {
                     let crawl = asked.visit.crawl;
+                    let site = asked.visit.url.host().site();
+                    let marks = noted.marks.into_iter();
+                    let noted = marks.map(|mark| TrapNoted { crawl, site: site.clone(), mark });
                     // If nobody listens, the engine has ended already.
-                    let _ = self.commit.send(CommitWork::Traps { crawl, marks: noted.marks });
+                    let _ = self.commit.send(CommitWork::Events(noted.collect()));
                 }
                 if let Some(rule) = noted.rule {
                     return Ok(VisitOutcome::Skipped { reason: Reason::TrapSuspected, rule });
@@ -219,8 +223,8 @@ impl ParseWorker {
         };
         let reading = self.reading(&page, None, asked.cpu)?;
         let mut stored = self.page(asked, page, reading, took_ms, found);
-        stored.record.change = Some(Change::NotSent);
-        stored.record.wire_bytes = 0;
+        stored.change = Some(Change::NotSent);
+        stored.wire_bytes = 0;
         Ok(VisitOutcome::Page(Box::new(stored)))
     }
 
@@ -237,7 +241,7 @@ impl ParseWorker {
         reading: Reading<PageRead>,
         took_ms: u64,
         found: &mut Found,
-    ) -> PageToStore {
+    ) -> PageRecord {
         let (PageRead { mut parsed, findings }, parse_failed) = match reading {
             Reading::Read(read) => (*read, None),
             Reading::Failed { why } => {
@@ -245,7 +249,7 @@ impl ParseWorker {
             }
         };
         let extract = parse_failed.is_none().then_some(&parsed);
-        let packed = self.store.pack(&asked.context.crawl, &page, extract, asked.at);
+        found.packed = Some(self.store.pack(&asked.context.crawl, &page, extract, asked.at));
         let mut record = record(asked, &page, &parsed, took_ms);
         record.parse_failed = parse_failed;
         record.change = asked.context.crawl.recrawl_of.map(|_| match self.earlier(asked) {
@@ -264,7 +268,25 @@ impl ParseWorker {
             parsed.visible_text = String::new();
             fresh_pages.put(&record, SearchPage { parsed, findings });
         }
-        PageToStore { record, packed }
+        record
+    }
+
+    /// Judges the links that are not known already, and puts everything together.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one value")]
+    fn ending(
+        &self,
+        visit: Visit,
+        context: &CrawlContext,
+        how: VisitOutcome,
+        id: Option<IdEnding>,
+        found: Found,
+        at: Timestamp,
+        requested_at: Option<Timestamp>,
+    ) -> Ending {
+        let Found { mut links, other_schemes, packed } = found;
+        self.store.drop_known(visit.crawl, &mut links);
+        let found = LinkSource::of_visit(&visit, at).judge(links, &context.scope);
+        Ending { visit, how, at, requested_at, found, other_schemes, id, packed }
     }
 
     /// How an origin answered for a page that does not exist.
@@ -353,31 +375,13 @@ fn trouble(outcome: &FetchOutcome) -> (Option<Reason>, Option<u16>) {
     }
 }
 
-fn ending(
-    visit: Visit,
-    context: &CrawlContext,
-    how: VisitOutcome,
-    id: Option<IdEnding>,
-    found: Found,
-    at: Timestamp,
-    requested_at: Option<Timestamp>,
-) -> Ending {
-    Ending {
-        visit,
-        how,
-        at,
-        requested_at,
-        discoveries: found.links,
-        scope: Arc::clone(&context.scope),
-        other_schemes: found.other_schemes,
-        id,
-    }
-}
-
+/// What a visit found beside its outcome.
 #[derive(Default)]
 struct Found {
     links: Vec<Discovery>,
     other_schemes: u32,
+    /// What is kept of its page.
+    packed: Option<Packed>,
 }
 
 /// The links of a page. `page_nofollow`: it asks that none of them is followed.

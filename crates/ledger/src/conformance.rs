@@ -12,13 +12,13 @@ use std::sync::Arc;
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, EngineFault, FetchRules, FinishReason,
     Keep, Lane, Limits, NotFoundLook, OriginRow, PageRecord, PageUrl, ParsedPage, Politeness,
-    Purpose, RawPage, Reason, RobotsAnswer, Scope, ScopeRules, Seeds, SitemapRules, Timestamp,
-    UrlKeyer, Via, Visit,
+    Purpose, RawPage, Reason, RobotsAnswer, Scope, ScopeRules, Seeds, Site, SitemapRules,
+    Timestamp, UrlKeyer, Via, Visit,
 };
 
 use crate::{
-    CrawlRecord, Ending, Found, GiveUp, NewCrawl, PageToStore, QueueRange, Step, Store, Stored,
-    TrapMark, UrlState, VisitOutcome,
+    CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange, Step, Store,
+    Stored, TrapMark, UrlState, VisitOutcome,
 };
 
 /// An open store, and how to open it again after it was dropped.
@@ -55,6 +55,10 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("ids are kept as runs, in the step of their page", ids::keeps_runs),
         ("an id counts once, and its content is stored once", ids::counts_an_id_once),
         ("a page that a link led to first is not stored twice", ids::makes_way_for_ids),
+        (
+            "a link to an id in the step of its page is no second page",
+            ids::takes_links_to_ids_in_their_step,
+        ),
         ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
@@ -123,9 +127,8 @@ fn queues_a_link_once(bench: &dyn Bench) {
         ["http://a.test/x", "http://a.test/x", "http://a.test/x?utm_source=y", "http://b.test/"];
     let one = first(&*store, &record, "a.test");
     let two = first(&*store, &record, "b.test");
-    let mut both = step(&*store, &record, one, 200, &links);
-    both.endings.extend(step(&*store, &record, two, 200, &links).endings);
-    let committed = store.commit(both).unwrap();
+    let both = [one, two].map(|visit| ended(&*store, &record, visit, 200, &links));
+    let committed = store.commit(step_of(both)).unwrap();
     assert_eq!(committed.queued.len(), 1);
     assert_verified(&*store);
 }
@@ -142,13 +145,13 @@ fn tells_like_keys_apart(bench: &dyn Bench) {
         })
     };
     let visit = first(&*store, &record, "a.test");
-    let mut old = step(&*store, &record, visit, 200, &[]);
-    old.endings[0].discoveries = alike(1..5).collect();
-    store.commit(old).unwrap();
+    let mut old = ended(&*store, &record, visit, 200, &[]);
+    old.links = alike(1..5).collect();
+    store.commit(step_of([old])).unwrap();
     let visit = first(&*store, &record, "b.test");
-    let mut both = step(&*store, &record, visit, 200, &[]);
-    both.endings[0].discoveries = alike(1..20).chain(alike(1..5)).collect();
-    assert_eq!(store.commit(both).unwrap().queued.len(), 15);
+    let mut both = ended(&*store, &record, visit, 200, &[]);
+    both.links = alike(1..20).chain(alike(1..5)).collect();
+    assert_eq!(store.commit(step_of([both])).unwrap().queued.len(), 15);
     assert_verified(&*store);
 }
 
@@ -194,11 +197,9 @@ fn counts_an_ending_once(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/"]);
     let visit = first(&*store, &record, "a.test");
-    let once = step(&*store, &record, visit, 200, &[]);
-    let mut twice = once.clone();
-    twice.endings.extend(once.clone().endings);
-    store.commit(twice).unwrap();
-    store.commit(once).unwrap();
+    let once = ended(&*store, &record, visit, 200, &[]);
+    store.commit(step_of([once.clone(), once.clone()])).unwrap();
+    store.commit(step_of([once])).unwrap();
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.visits), (1, 0, 1));
     assert_verified(&*store);
@@ -209,15 +210,15 @@ fn drops_what_is_in_no_queue(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/", "http://a.test/b"]);
     let visits = queued(&*store, &record, "a.test");
-    let mut both = step(&*store, &record, visits[1].clone(), 200, &[]);
+    let mut both = vec![ended(&*store, &record, visits[1].clone(), 200, &[])];
     for lane in [Lane::Prerequisite, Lane::Linear] {
-        let mut unqueued = step(&*store, &record, visits[0].clone(), 200, &[]);
-        unqueued.endings[0].visit.place.lane = lane;
+        let mut unqueued = ended(&*store, &record, visits[0].clone(), 200, &[]);
+        unqueued.ending.visit.place.lane = lane;
         let rule = "exclude x".to_owned();
-        unqueued.endings[0].how = VisitOutcome::Skipped { reason: Reason::Excluded, rule };
-        both.endings.extend(unqueued.endings);
+        unqueued.ending.how = VisitOutcome::Skipped { reason: Reason::Excluded, rule };
+        both.push(unqueued);
     }
-    let committed = store.commit(both).unwrap();
+    let committed = store.commit(step_of(both)).unwrap();
     assert_eq!(committed.dequeued.len(), 3, "whoever handed them out is told of all");
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.skipped), (1, 1, 0));
@@ -228,15 +229,15 @@ fn retries_later(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/"]);
     let visit = first(&*store, &record, "a.test");
-    let mut failed = step(&*store, &record, visit, 200, &[]);
-    failed.endings[0].how = VisitOutcome::Later {
+    let mut failed = ended(&*store, &record, visit, 200, &[]);
+    failed.ending.how = VisitOutcome::Later {
         due: Timestamp(5_000),
         counted: true,
         reason: Reason::ConnectionReset,
         status: None,
         detail: "reset".into(),
     };
-    let committed = store.commit(failed).unwrap();
+    let committed = store.commit(step_of([failed])).unwrap();
     assert_eq!(committed.queued[0].due, Some(Timestamp(5_000)));
     assert_eq!(committed.queued[0].visit.attempt, 2);
     assert!(queued(&*store, &record, "a.test").is_empty());
@@ -278,30 +279,30 @@ fn lets_in_what_was_left_out(bench: &dyn Bench) {
     let store = bench.open();
     let mut forbidden = {
         let visit = first(&*store, &record, "a.test");
-        step(&*store, &record, visit, 200, &[])
+        ended(&*store, &record, visit, 200, &[])
     };
     let rule = "robots.txt line 2".to_owned();
-    forbidden.endings[0].how = VisitOutcome::Skipped { reason: Reason::RobotsDisallowed, rule };
-    forbidden.endings[0].requested_at = None;
-    let committed = store.commit(forbidden).unwrap();
+    forbidden.ending.how = VisitOutcome::Skipped { reason: Reason::RobotsDisallowed, rule };
+    forbidden.ending.requested_at = None;
+    let committed = store.commit(step_of([forbidden])).unwrap();
     let let_in: Vec<&str> = committed.queued.iter().map(|it| it.visit.url.as_str()).collect();
     assert_eq!(let_in, ["http://a.test/2"], "the first that was left out");
     let stats = &committed.stats[0].1;
     assert_eq!((stats.queued, stats.skipped, stats.skips[&Reason::HostBudget]), (2, 4, 3));
     // One that was asked for has used its unit.
     let asked = first(&*store, &record, "a.test");
-    let mut asked = step(&*store, &record, asked, 200, &[]);
-    asked.endings[0].requested_at = Some(Timestamp(9));
-    asked.endings[0].how =
+    let mut asked = ended(&*store, &record, asked, 200, &[]);
+    asked.ending.requested_at = Some(Timestamp(9));
+    asked.ending.how =
         VisitOutcome::Skipped { reason: Reason::TrapSuspected, rule: "look-alikes".to_owned() };
-    assert!(store.commit(asked).unwrap().queued.is_empty());
+    assert!(store.commit(step_of([asked])).unwrap().queued.is_empty());
     // So has one that waited for another attempt when the user excluded it.
     let visit = Visit { attempt: 2, ..first(&*store, &record, "a.test") };
-    let mut excluded = step(&*store, &record, visit, 200, &[]);
-    excluded.endings[0].requested_at = None;
-    excluded.endings[0].how =
+    let mut excluded = ended(&*store, &record, visit, 200, &[]);
+    excluded.ending.requested_at = None;
+    excluded.ending.how =
         VisitOutcome::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
-    assert!(store.commit(excluded).unwrap().queued.is_empty());
+    assert!(store.commit(step_of([excluded])).unwrap().queued.is_empty());
     assert_verified(&*store);
 }
 
@@ -317,28 +318,28 @@ fn keeps_units_of_what_was_asked(bench: &dyn Bench) {
     let root = first(&*store, &record, "a.test");
     store.commit(step(&*store, &record, root, 200, &links)).unwrap();
     let exclude = |visit: Visit| {
-        let mut excluded = step(&*store, &record, visit, 200, &[]);
-        excluded.endings[0].requested_at = None;
-        excluded.endings[0].how =
+        let mut excluded = ended(&*store, &record, visit, 200, &[]);
+        excluded.ending.requested_at = None;
+        excluded.ending.how =
             VisitOutcome::Skipped { reason: Reason::Excluded, rule: "a pattern".to_owned() };
-        store.commit(excluded).unwrap().queued.len()
+        store.commit(step_of([excluded])).unwrap().queued.len()
     };
-    let mut busy = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
-    busy.endings[0].how = VisitOutcome::Later {
+    let mut busy = ended(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
+    busy.ending.how = VisitOutcome::Later {
         due: Timestamp(5),
         counted: false,
         reason: Reason::HttpError,
         status: Some(429),
         detail: "status 429".to_owned(),
     };
-    let waiting = store.commit(busy).unwrap().queued.remove(0).visit;
+    let waiting = store.commit(step_of([busy])).unwrap().queued.remove(0).visit;
     assert_eq!((waiting.attempt, exclude(waiting)), (1, 0));
-    let mut failed = step(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
-    failed.endings[0].how =
+    let mut failed = ended(&*store, &record, first(&*store, &record, "a.test"), 200, &[]);
+    failed.ending.how =
         VisitOutcome::Failed { reason: Reason::TimeoutBody, detail: "after 30 s".to_owned() };
-    let again = vec![failed.endings[0].visit.clone()];
-    store.commit(failed).unwrap();
-    let again = store.commit(Step { again, ..Step::default() }).unwrap();
+    let again = failed.ending.visit.clone();
+    store.commit(step_of([failed])).unwrap();
+    let again = store.commit(Step::of(Event::AskedAgain(Box::new(again)))).unwrap();
     assert_eq!(exclude(again.queued[0].visit.clone()), 0);
     assert_verified(&*store);
 }
@@ -356,7 +357,7 @@ fn lets_in_when_budgets_are_raised(bench: &dyn Bench) {
         store.commit(step(&*store, &record, root, 200, &links)).unwrap();
     }
     let let_in = |store: &dyn Store| {
-        let committed = store.commit(Step { let_in: vec![no], ..Step::default() }).unwrap();
+        let committed = store.commit(Step::of(Event::BudgetsRaised { crawl: no })).unwrap();
         assert_eq!(committed.more_held, []);
         committed.queued.into_iter().map(|it| it.visit.url.to_string()).collect::<Vec<_>>()
     };
@@ -389,14 +390,14 @@ fn keeps_traps(bench: &dyn Bench) {
     let [one, two] = [one.crawl.no, two.crawl.no];
     let mark = |shape, run, rule: Option<&str>| TrapMark { shape, run, rule: rule.map(Into::into) };
     let ended = mark(7, 60, Some("60 pages say the same"));
-    let traps = vec![(one, mark(7, 50, None)), (one, ended.clone()), (two, mark(7, 10, None))];
-    store.commit(Step { traps, ..Step::default() }).unwrap();
+    let noted = |(crawl, mark)| Event::TrapNoted { crawl, site: Site::of_host("a.test"), mark };
+    let traps = [(one, mark(7, 50, None)), (one, ended.clone()), (two, mark(7, 10, None))];
+    store.commit(traps.map(noted).into_iter().collect()).unwrap();
     drop(store);
     let store = bench.open();
     assert_eq!(store.traps(one).unwrap(), [ended]);
     assert_eq!(store.traps(two).unwrap(), [mark(7, 10, None)]);
-    let traps = vec![(two, mark(7, 0, None))];
-    store.commit(Step { traps, ..Step::default() }).unwrap();
+    store.commit(Step::of(noted((two, mark(7, 0, None))))).unwrap();
     store.remove(one).unwrap();
     assert_eq!((store.traps(one).unwrap(), store.traps(two).unwrap()), (vec![], vec![]));
 }
@@ -412,7 +413,7 @@ fn gives_up_hosts(bench: &dyn Bench) {
         detail: "an hour".to_owned(),
         at: Timestamp(7),
     };
-    let committed = store.commit(Step { give_up: vec![give_up], ..Step::default() }).unwrap();
+    let committed = store.commit(Step::of(Event::HostGivenUp(Box::new(give_up)))).unwrap();
     let stats = &committed.stats[0].1;
     assert_eq!((committed.dequeued.len(), stats.queued, stats.failed), (1, 1, 1));
     let known = store.url(record.crawl.no, &url("http://a.test/")).unwrap().unwrap();
@@ -427,10 +428,10 @@ fn follows_unmarked_links(bench: &dyn Bench) {
     let target = url("http://a.test/x");
     let mut marked = {
         let visit = first(&*store, &record, "a.test");
-        step(&*store, &record, visit, 200, &["http://a.test/x"])
+        ended(&*store, &record, visit, 200, &["http://a.test/x"])
     };
-    marked.endings[0].discoveries[0].nofollow = true;
-    let stats = store.commit(marked).unwrap().stats.remove(0).1;
+    marked.links[0].nofollow = true;
+    let stats = store.commit(step_of([marked])).unwrap().stats.remove(0).1;
     assert_eq!((stats.queued, stats.skipped, stats.skips[&Reason::Nofollow]), (1, 1, 1));
     let known = store.url(no, &target).unwrap().unwrap();
     assert!(matches!(known.state, UrlState::Skipped { reason: Reason::Nofollow, .. }));
@@ -450,21 +451,14 @@ fn reads_sitemaps(bench: &dyn Bench) {
     let crawl = &record.crawl;
     let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
     let file = url("http://a.test/sitemap.xml");
-    let scope = Arc::new(Scope::of(crawl).unwrap());
+    let scope = Scope::of(crawl).unwrap();
     let sitemap = Discovery {
         purpose: Purpose::Sitemap { nesting: 0 },
         ..Discovery::page(file.clone(), keyer.sitemap_key(&file), Via::Sitemap)
     };
-    let found = Found {
-        crawl: crawl.no,
-        on: "http://a.test/robots.txt".into(),
-        depth: 0,
-        hops_outside: 0,
-        at: Timestamp(1_500),
-        discoveries: vec![sitemap.clone(), sitemap],
-        scope: Arc::clone(&scope),
-    };
-    let committed = store.commit(Step { found: vec![found], ..Default::default() }).unwrap();
+    let source = source(crawl.no, "http://a.test/robots.txt", 0, 1_500);
+    let found = source.judge_to_events(vec![sitemap.clone(), sitemap], &scope);
+    let committed = store.commit(found.into_iter().collect()).unwrap();
     assert_eq!(committed.queued.len(), 1);
     let visit = committed.queued[0].visit.clone();
     assert_eq!((visit.purpose, visit.depth), (Purpose::Sitemap { nesting: 0 }, 0));
@@ -475,17 +469,19 @@ fn reads_sitemaps(bench: &dyn Bench) {
         lastmod: Some(Timestamp(77)),
         ..Discovery::page(page.clone(), keyer.key(&page), Via::Sitemap)
     };
-    let ending = Ending {
+    let found = LinkSource::of_visit(&visit, Timestamp(2_000)).judge(vec![entry], &scope);
+    let mut step = Step::default();
+    step.end(Ending {
         visit,
         how: VisitOutcome::Sitemap { entries: 1, dropped: 0, trouble: None },
         at: Timestamp(2_000),
         requested_at: Some(Timestamp(1_999)),
-        discoveries: vec![entry],
-        scope,
+        found,
         other_schemes: 0,
         id: None,
-    };
-    let committed = store.commit(Step { endings: vec![ending], ..Default::default() }).unwrap();
+        packed: None,
+    });
+    let committed = store.commit(step).unwrap();
     let stats = &committed.stats[0].1;
     assert_eq!((stats.sitemaps, stats.queued, stats.discovered, stats.pages), (1, 2, 3, 0));
     let listed = store.url(crawl.no, &page).unwrap().unwrap();
@@ -507,19 +503,13 @@ fn rereads_pages(bench: &dyn Bench) {
     let page = store.pages_after(crawl.no, 0, 10).unwrap().remove(0);
     let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
     let target = url("http://a.test/overlooked");
-    let found = Found {
-        crawl: crawl.no,
-        on: page.url.to_string(),
-        depth: 3,
-        hops_outside: 0,
-        at: Timestamp(3_000),
-        discoveries: vec![Discovery::page(target.clone(), keyer.key(&target), Via::Link)],
-        scope: Arc::new(Scope::of(crawl).unwrap()),
-    };
+    let link = Discovery::page(target.clone(), keyer.key(&target), Via::Link);
+    let source = source(crawl.no, page.url.as_str(), 3, 3_000);
+    let mut events = source.judge_to_events(vec![link], &Scope::of(crawl).unwrap());
     let better = PageRecord { title: Some("Better".into()), body: None, ..page.clone() };
-    let reread = vec![better.clone(), PageRecord { seq: page.seq + 1_000, ..better }];
-    let committed =
-        store.commit(Step { found: vec![found], reread, ..Default::default() }).unwrap();
+    let again = [better.clone(), PageRecord { seq: page.seq + 1_000, ..better }];
+    events.extend(again.map(|page| Event::PageReadAgain(Box::new(page))));
+    let committed = store.commit(events.into_iter().collect()).unwrap();
     assert_eq!(committed.queued[0].visit.depth, 4);
     assert_eq!(committed.queued[0].visit.referrer.as_deref(), Some("http://a.test/"));
     let stats = &committed.stats[0].1;
@@ -539,21 +529,25 @@ fn keeps_the_last_import(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/"]);
     let seed = first(&*store, &record, "a.test");
-    let VisitOutcome::Page(page) = step(&*store, &record, seed, 200, &[]).endings.remove(0).how
+    let Ending { how: VisitOutcome::Page(page), packed: Some(packed), .. } =
+        ended(&*store, &record, seed, 200, &[]).ending
     else {
         unreachable!("it is a page")
     };
     let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
     let document = |path: &str, title: &str| {
-        let mut page = (*page).clone();
-        page.record.url = url(&format!("http://a.test/{path}"));
-        page.record.key = keyer.key(&page.record.url);
-        page.record.title = Some(title.into());
-        page
+        let mut record = (*page).clone();
+        record.url = url(&format!("http://a.test/{path}"));
+        record.key = keyer.key(&record.url);
+        record.title = Some(title.into());
+        PageToStore { record, packed: packed.clone() }
     };
     for round in ["first", "second"] {
-        let imports = vec![document("x", "old"), document("y", round), document("x", round)];
-        store.commit(Step { imports, ..Default::default() }).unwrap();
+        let mut step = Step::default();
+        for page in [document("x", "old"), document("y", round), document("x", round)] {
+            step.import(page);
+        }
+        store.commit(step).unwrap();
         let pages = store.pages_after(record.crawl.no, 0, 10).unwrap();
         let titles: Vec<_> = pages.iter().filter_map(|page| page.title.as_deref()).collect();
         assert_eq!(titles, [round, round]);
@@ -572,7 +566,8 @@ fn keeps_origins(bench: &dyn Bench) {
     {
         let store = bench.open();
         let origins = vec![row("http://a.test"), row("https://a.test:8443"), row("http://b.test")];
-        store.commit(Step { origins, ..Default::default() }).unwrap();
+        let learned = |row| Event::OriginLearned(Box::new(row));
+        store.commit(origins.into_iter().map(learned).collect()).unwrap();
     }
     let store = bench.open();
     assert_eq!(store.origin("http://a.test").unwrap(), Some(row("http://a.test")));
@@ -667,7 +662,8 @@ fn url(text: &str) -> PageUrl {
     PageUrl::parse(text).unwrap()
 }
 
-pub(crate) fn crawl(seeds: &[&str]) -> Crawl {
+/// A crawl with these seeds and plain settings.
+pub fn crawl(seeds: &[&str]) -> Crawl {
     Crawl {
         no: CrawlNo(0),
         id: CrawlId::new(Timestamp(0), 0),
@@ -704,6 +700,29 @@ fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
+/// The end of a visit, with links that are judged when it becomes part of a step.
+#[derive(Clone)]
+struct Ended {
+    ending: Ending,
+    links: Vec<Discovery>,
+    scope: Arc<Scope>,
+}
+
+fn step_of(ended: impl IntoIterator<Item = Ended>) -> Step {
+    let mut step = Step::default();
+    for Ended { ending, links, scope } in ended {
+        let found = LinkSource::of_visit(&ending.visit, ending.at).judge(links, &scope);
+        step.end(Ending { found, ..ending });
+    }
+    step
+}
+
+fn source(crawl: CrawlNo, url: &str, depth: u16, at: u64) -> LinkSource {
+    let (referrer, redirects) = (None, Vec::new());
+    let at = Timestamp(at);
+    LinkSource { crawl, at, depth, hops_outside: 0, url: url.to_owned(), referrer, redirects }
+}
+
 /// A step in which one visit found a page with these links.
 fn step(
     store: &dyn Store,
@@ -712,6 +731,17 @@ fn step(
     status: u16,
     links: &[&str],
 ) -> Step {
+    step_of([ended(store, record, visit, status, links)])
+}
+
+/// A visit that found a page with these links.
+fn ended(
+    store: &dyn Store,
+    record: &CrawlRecord,
+    visit: Visit,
+    status: u16,
+    links: &[&str],
+) -> Ended {
     let crawl = &record.crawl;
     let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
     let page = RawPage {
@@ -770,21 +800,21 @@ fn step(
         body: None,
         parsed: None,
     };
-    let discoveries = links
+    let links = links
         .iter()
         .map(|link| Discovery::page(url(link), keyer.key(&url(link)), Via::Link))
         .collect();
     let ending = Ending {
         visit,
-        how: VisitOutcome::Page(Box::new(PageToStore { record, packed })),
+        how: VisitOutcome::Page(Box::new(record)),
         at: Timestamp(2_000),
         requested_at: None,
-        discoveries,
-        scope: Arc::new(Scope::of(crawl).unwrap()),
+        found: Vec::new(),
         other_schemes: 0,
         id: None,
+        packed: Some(packed),
     };
-    Step { endings: vec![ending], ..Default::default() }
+    Ended { ending, links, scope: Arc::new(Scope::of(crawl).unwrap()) }
 }
 
 #[track_caller]

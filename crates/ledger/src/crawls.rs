@@ -1,30 +1,17 @@
 //! Crawls: accepted, changed, finished, removed.
 
-use crate::{CrawlRecord, CrawlStore, LinksOf, NewCrawl, StoreError, VerifyReport};
-use serde::{Deserialize, Serialize};
 use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
 
-use crate::commit::StepWriter;
+use crate::fold::{CrawlRow, decode_row, encode_row, names_of};
 use crate::layout::{self, crawl_key, decode};
-use crate::lookup::names_of;
 use crate::storage::{Batch, Bodies, Rows, Storage, Table};
-use crate::{Ledger, verify};
+use crate::{
+    CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl, Step,
+    StoreError, VerifyReport, verify,
+};
 
 /// Rows deleted in one batch while a crawl is removed.
 const REMOVE_BATCH_ROWS: usize = 10_000;
-
-/// A crawl as it lies in the database, in JSON: few, read by people who debug, and growing fields.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CrawlRow {
-    pub(crate) crawl: Crawl,
-    pub(crate) state: CrawlState,
-    pub(crate) state_since: Timestamp,
-    /// Its removal has begun, and is finished at the next start if need be.
-    pub(crate) removing: bool,
-    /// Whether it ended the engine. Rows of earlier versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fault: Option<EngineFault>,
-}
 
 impl<S: Storage> CrawlStore for Ledger<S> {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
@@ -33,21 +20,15 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         let mut crawl = new.crawl;
         crawl.no = self.free_number(memory.crawls)?;
         crawl.id = CrawlId::new(crawl.created_at, new.random);
-        let row = CrawlRow {
+        let accepted = CrawlAccepted { crawl: crawl.clone(), key_seed: self.key_seed() };
+        self.write(&mut memory, Step::of(Event::CrawlAccepted(Box::new(accepted))))?;
+        Ok(CrawlRecord {
             state: CrawlState::Running,
+            stats: memory.by_crawl[&crawl.no].stats.clone(),
             state_since: crawl.created_at,
-            crawl,
-            removing: false,
             fault: None,
-        };
-        let crawl = &row.crawl;
-        let mut writer = StepWriter::new(self, &mut memory);
-        writer.put_crawl(&row);
-        writer.seed(crawl);
-        writer.commit()?;
-        let stats = memory.by_crawl[&crawl.no].stats.clone();
-        let CrawlRow { crawl, state, state_since, fault, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
+            crawl,
+        })
     }
 
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
@@ -71,13 +52,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError> {
-        self.update_row(no, |row| {
-            row.state = state;
-            row.state_since = at;
-            if state != CrawlState::Running {
-                row.fault = None;
-            }
-        })?;
+        self.change_row(no, CrawlChange::State(state, at))?;
         if state != CrawlState::Running {
             self.memory().forget(no);
         }
@@ -85,26 +60,24 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError> {
-        self.update_row(no, |row| row.fault = fault)
+        self.change_row(no, CrawlChange::Fault(fault))
     }
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
-        self.update_row(crawl.no, |row| row.crawl = crawl.clone())?;
-        if let Some(memory) = self.memory().by_crawl.get_mut(&crawl.no) {
-            memory.limits = crawl.limits.clone();
-        }
-        Ok(())
+        self.change_row(crawl.no, CrawlChange::Settings(crawl.clone()))
     }
 
     fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
         {
             // In one go: a step in between would bring the crawl back into memory, and write on.
             let mut memory = self.memory();
-            if !self.change_row(no, |row| row.removing = true)? {
-                return Ok(());
-            }
+            let Some(row) = read_row(self.rows(), no)? else { return Ok(()) };
+            let mut batch = Batch::default();
+            let row = CrawlRow { removing: true, ..row };
+            batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
+            self.rows().commit(batch)?;
             memory.forget(no);
-            memory.recent.clear();
+            self.recent().clear();
         }
         self.remove_rows(no)
     }
@@ -148,34 +121,12 @@ impl<S: Storage> Ledger<S> {
         Ok(CrawlRecord { crawl, state, stats, state_since, fault })
     }
 
-    fn update_row(
-        &self,
-        no: CrawlNo,
-        change: impl FnOnce(&mut CrawlRow),
-    ) -> Result<(), StoreError> {
-        // The lock keeps two updates from reading the same old row.
-        let _writer = self.memory();
-        self.change_row(no, change).map(|_is_there| ())
-    }
-
-    /// Changes the row of a crawl, under the writer's lock. False if there is none.
-    fn change_row(
-        &self,
-        no: CrawlNo,
-        change: impl FnOnce(&mut CrawlRow),
-    ) -> Result<bool, StoreError> {
-        let Some(mut row) = read_row(self.rows(), no)? else { return Ok(false) };
-        let mut batch = Batch::default();
-        for text in names_of(&row.crawl) {
-            batch.remove(Table::Names, layout::name_key(text, no));
-        }
-        change(&mut row);
-        for text in names_of(&row.crawl) {
-            batch.insert(Table::Names, layout::name_key(text, no), []);
-        }
-        batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
-        self.rows().commit(batch)?;
-        Ok(true)
+    /// Changes the row of a crawl, if there is one. Even after a commit that failed: the row depends on
+    /// nothing that is in memory.
+    fn change_row(&self, crawl: CrawlNo, change: CrawlChange) -> Result<(), StoreError> {
+        let mut memory = self.memory();
+        let change = Box::new(change);
+        self.fold(&mut memory, vec![Event::CrawlChanged { crawl, change }]).map(drop)
     }
 
     /// Finishes what a killed `rm` began.
@@ -224,10 +175,6 @@ impl<S: Storage> Ledger<S> {
     }
 }
 
-pub(crate) fn encode_row(row: &CrawlRow) -> Vec<u8> {
-    serde_json::to_vec(row).expect("a crawl holds nothing that JSON cannot write")
-}
-
 pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
     let bytes = rows.get(Table::Crawls, crawl_key(no))?;
     bytes.map(|bytes| decode_row(&bytes)).transpose()
@@ -235,11 +182,6 @@ pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>
 
 fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
     rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
-}
-
-pub(crate) fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {
-    serde_json::from_slice(bytes)
-        .map_err(|error| StoreError::Damaged(format!("a crawl cannot be read: {error}")))
 }
 
 pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, StoreError> {

@@ -1,7 +1,7 @@
 //! [`InMemory`]: rows and bodies in memory, for tests of the ledger. Handles to one storage share its
 //! content, so that a ledger can be dropped and opened again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -35,6 +35,21 @@ impl InMemory {
             }
         }
         *hasher.finalize().as_bytes()
+    }
+}
+
+impl InMemory {
+    /// The rows in which two storages differ, for people: table, key and both values.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let (ours, theirs) = (lock(&self.tables).clone(), lock(&other.tables).clone());
+        let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
+        keys.into_iter()
+            .filter(|key| ours.get(key) != theirs.get(key))
+            .map(|key| {
+                let (table, name) = (key.0.name(), String::from_utf8_lossy(&key.1));
+                format!("{table} {name:?}: {:?} and {:?}", ours.get(key), theirs.get(key))
+            })
+            .collect()
     }
 }
 
@@ -90,7 +105,7 @@ impl Rows for InMemory {
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let mut tables = lock(&self.tables);
-        for change in batch.changes {
+        for change in batch.into_changes() {
             let key = (change.table, change.key);
             match change.value {
                 Some(value) => tables.insert(key, value),

@@ -1,12 +1,18 @@
 //! [`Ledger`]: the store of crawls over any [`Storage`]. Everything that a crawl decides about its
 //! links, budgets, ids and counters is decided here, under one lock; storage only keeps bytes.
 
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::StoreError;
+use telusur_model::{BlobRef, CrawlNo, Lane, Visit};
+
+use crate::event::Event;
+use crate::fold::{Fold, is_wanted};
 use crate::layout;
 use crate::memory::Memory;
-use crate::storage::{Batch, Rows, Storage, Table};
+use crate::recent::RecentKeys;
+use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::{Effects, Packed, Step, StoreError};
 
 /// A store of crawls.
 pub struct Ledger<S> {
@@ -15,13 +21,15 @@ pub struct Ledger<S> {
     /// Protects the sequence, the counters and the host rows: every write goes through it. A thread
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
+    recent: RecentKeys,
 }
 
 impl<S: Storage> Ledger<S> {
     /// Opens what is in a storage, and finishes removals that were cut short.
     pub fn open(storage: S) -> Result<Self, StoreError> {
         let (memory, was_closed) = Memory::load(storage.rows())?;
-        let ledger = Self { storage, was_closed, memory: Mutex::new(memory) };
+        let memory = Mutex::new(memory);
+        let ledger = Self { storage, was_closed, memory, recent: RecentKeys::new() };
         ledger.set_closed(false)?;
         ledger.finish_removals()?;
         Ok(ledger)
@@ -40,6 +48,10 @@ impl<S: Storage> Ledger<S> {
         self.storage.bodies()
     }
 
+    pub(crate) fn recent(&self) -> &RecentKeys {
+        &self.recent
+    }
+
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -56,5 +68,103 @@ impl<S: Storage> Ledger<S> {
         let mut batch = Batch::default();
         batch.insert(Table::Meta, layout::META_CLOSED, [u8::from(closed)]);
         self.rows().commit(batch)
+    }
+
+    /// Makes a step durable, under the writer's lock.
+    pub(crate) fn write(&self, memory: &mut Memory, step: Step) -> Result<Effects, StoreError> {
+        memory.refuse_if_broken()?;
+        let Step { mut events, bodies } = step;
+        self.append_bodies(memory, &mut events, &bodies)?;
+        // Memory runs ahead of the rows from here on: if anything fails, it is not to be trusted.
+        memory.broken = true;
+        let effects = self.fold(memory, events)?;
+        memory.broken = false;
+        Ok(effects)
+    }
+
+    /// Folds events into rows and commits them.
+    pub(crate) fn fold(
+        &self,
+        memory: &mut Memory,
+        events: Vec<Event>,
+    ) -> Result<Effects, StoreError> {
+        let (batch, effects) = Fold::new(self.rows(), memory, &self.recent).fold(events)?;
+        self.rows().commit(batch)?;
+        Ok(effects)
+    }
+
+    /// Appends and syncs the bodies of a step, once for each crawl: they are on the disk before the
+    /// records that point at them. Nothing but the unacknowledged tails of segments has changed when this
+    /// fails.
+    fn append_bodies(
+        &self,
+        memory: &mut Memory,
+        events: &mut [Event],
+        bodies: &[(usize, Packed)],
+    ) -> Result<(), StoreError> {
+        let mut by_crawl: HashMap<CrawlNo, Vec<&(usize, Packed)>> = HashMap::new();
+        for body in bodies {
+            if let Some(crawl) = self.wants_body(memory, &events[body.0])? {
+                by_crawl.entry(crawl).or_default().push(body);
+            }
+        }
+        let mut ends = Vec::with_capacity(by_crawl.len());
+        for (crawl, bodies) in by_crawl {
+            let Some(known) = memory.crawl(crawl, self.rows())? else { continue };
+            let blobs: Vec<&[u8]> =
+                bodies.iter().filter_map(|(_, packed)| packed.blob.as_deref()).collect();
+            let (places, end) = self.bodies().append(crawl, known.bodies_end, &blobs)?;
+            ends.push((crawl, end));
+            for ((event, packed), place) in bodies.into_iter().zip(places) {
+                point_at(&mut events[*event], packed, place);
+            }
+        }
+        // Only when all are synced: what follows an end that is not committed is overwritten.
+        for (crawl, end) in ends {
+            if let Some(known) = memory.crawl(crawl, self.rows())? {
+                known.bodies_end = end;
+            }
+        }
+        tracing::trace!(blobs = bodies.len(), "bodies synced");
+        Ok(())
+    }
+
+    /// The crawl that an event brings a body to, unless the fold will pass the event over: its crawl was
+    /// removed, or its visit was settled by an earlier step.
+    fn wants_body(
+        &self,
+        memory: &mut Memory,
+        event: &Event,
+    ) -> Result<Option<CrawlNo>, StoreError> {
+        let rows = self.rows();
+        let Some(crawl) = event.crawl() else { return Ok(None) };
+        if memory.crawl(crawl, rows)?.is_none() {
+            return Ok(None);
+        }
+        let is_wanted = match event {
+            Event::VisitEnded(ended) => {
+                // One that this very step queues is in no row yet.
+                ended.visit.place.seq > memory.seq || self.is_queued(&ended.visit)?
+            }
+            Event::IdEnded(ended) => {
+                memory.load_runs(crawl, ended.id.walk, rows)?;
+                memory.crawl(crawl, rows)?.is_some_and(|known| is_wanted(known, ended.id))
+            }
+            _ => true,
+        };
+        Ok(is_wanted.then_some(crawl))
+    }
+
+    fn is_queued(&self, visit: &Visit) -> Result<bool, StoreError> {
+        let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
+        Ok(Lane::STORED.contains(&visit.place.lane) && self.rows().contains(Table::Queue, key)?)
+    }
+}
+
+/// Tells the record of a page where its body is.
+fn point_at(event: &mut Event, packed: &Packed, place: BlobRef) {
+    if let Some(page) = event.page_mut() {
+        page.body = packed.has_body.then_some(place);
+        page.parsed = packed.has_extract.then_some(place);
     }
 }

@@ -1,25 +1,23 @@
-//! What a store must do, in three traits, and the suite that every back end passes.
+//! What crawls decide: [`Event`]s are folded into rows, over any [`Storage`]. What the engine sees of it
+//! are three traits, and a suite that every storage passes.
 //!
 //! The one rule behind all of it: a visit leaves the queue in the same atomic [`Step`] that records
-//! its page and its links, and nothing is reported stored before that step is durable. This crate
-//! holds no implementation.
+//! its page and its links, and nothing is reported stored before that step is durable. This crate has no
+//! storage engine, no clock, no randomness and no thread.
 
-mod admit;
-mod budget;
-mod commit;
 pub mod conformance;
 mod crawls;
-mod give_up;
-mod held;
+mod event;
+mod fold;
 pub mod in_memory;
 mod layout;
 mod ledger;
+mod links;
 mod lookup;
 mod memory;
 mod pages;
 mod queue;
 mod recent;
-mod runs;
 mod step;
 mod storage;
 mod url_record;
@@ -28,16 +26,18 @@ mod verify_report;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, EngineFault, Host, HostRow, IdState,
-    OriginRow, PageRecord, PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run, Timestamp,
-    UrlKey,
+    BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Discovery, EngineFault, Host, HostRow,
+    IdState, OriginRow, PageRecord, PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run,
+    Timestamp, UrlKey,
 };
 
-pub use crate::ledger::Ledger;
-pub use crate::step::{
-    Committed, Dequeued, Ending, Found, GiveUp, IdEnding, NewlyQueued, PageToStore, Step, Stored,
-    TrapMark, VisitOutcome,
+pub use crate::event::{
+    CrawlAccepted, CrawlChange, Event, GiveUp, HostNote, IdEnded, IdEnding, Owner, TrapMark,
+    VisitEnded, VisitOutcome, decode_events, encode_events,
 };
+pub use crate::ledger::Ledger;
+pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
+pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table};
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
@@ -94,9 +94,12 @@ pub trait FrontierStore: Send + Sync {
     fn queued(&self, ask: QueueRange<'_>) -> Result<Vec<NewlyQueued>, StoreError>;
     /// Makes a step durable, all of it or nothing. Bodies are synced before the records that point
     /// at them.
-    fn commit(&self, step: Step) -> Result<Committed, StoreError>;
+    fn commit(&self, step: Step) -> Result<Effects, StoreError>;
+    /// Drops links that are certainly known, without reading any row. Of those that are left some may be
+    /// known, too.
+    fn drop_known(&self, crawl: CrawlNo, links: &mut Vec<Discovery>);
     /// Whether the budgets of a crawl, as they are given here, have room for a link that they left
-    /// out: [`Step::let_in`] would let it in.
+    /// out: [`Event::BudgetsRaised`] would let it in.
     fn has_room_for_left_out(&self, crawl: &Crawl) -> Result<bool, StoreError>;
     /// What was found out about shapes of addresses that may be traps, in a crawl.
     fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError>;

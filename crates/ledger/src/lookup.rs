@@ -3,20 +3,16 @@
 
 use std::collections::HashMap;
 
-use telusur_model::{Crawl, CrawlNo, PageRecord};
+use telusur_model::{CrawlNo, PageRecord};
 
-use crate::crawls::{self, CrawlRow};
+use crate::crawls;
+use crate::fold::{CrawlRow, decode_row, names_of};
 use crate::layout;
 use crate::storage::{Batch, Rows, Storage, Table};
 use crate::{Ledger, StoreError};
 
 /// Rows written in one batch while the tables are made.
 const BATCH_ROWS: usize = 10_000;
-
-/// What a crawl can be called, apart from its alias.
-pub(crate) fn names_of(crawl: &Crawl) -> impl Iterator<Item = &str> {
-    std::iter::once(crawl.id.as_str()).chain(crawl.name.as_deref())
-}
 
 impl<S: Storage> Ledger<S> {
     /// Makes the tables of this module from the rows that they are derived from, for a storage whose
@@ -35,7 +31,7 @@ impl<S: Storage> Ledger<S> {
             Ok(())
         })?;
         self.copy_rows(Table::Crawls, |batch, _, value| {
-            let row = crawls::decode_row(value)?;
+            let row = decode_row(value)?;
             for text in names_of(&row.crawl) {
                 batch.insert(Table::Names, layout::name_key(text, row.crawl.no), []);
             }
@@ -53,7 +49,7 @@ impl<S: Storage> Ledger<S> {
         for row in self.rows().prefix(table, []) {
             let (key, value) = row?;
             write(&mut batch, &key, &value)?;
-            if batch.changes.len() >= BATCH_ROWS {
+            if batch.len() >= BATCH_ROWS {
                 self.rows().commit(std::mem::take(&mut batch))?;
             }
         }
@@ -122,7 +118,7 @@ impl<S: Storage> Ledger<S> {
     /// The youngest crawl of all.
     pub(crate) fn last_row(&self) -> Result<Option<CrawlRow>, StoreError> {
         for row in self.rows().prefix(Table::Crawls, []).rev() {
-            let row = crawls::decode_row(&row?.1)?;
+            let row = decode_row(&row?.1)?;
             if !row.removing {
                 return Ok(Some(row));
             }

@@ -6,10 +6,8 @@ use std::collections::hash_map::Entry;
 use crate::StoreError;
 use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
 
-use crate::held::{self, HeldCount};
+use crate::fold::{HeldHosts, WalkRuns, load_counts};
 use crate::layout::{self, decode, decode_u64};
-use crate::recent::RecentKeys;
-use crate::runs::WalkRuns;
 use crate::storage::{BodiesEnd, Rows, Table};
 
 /// The writer's state. Always equal to what the last commit made durable.
@@ -18,7 +16,6 @@ pub(crate) struct Memory {
     pub(crate) seq: u64,
     /// The last crawl number given.
     pub(crate) crawls: u32,
-    pub(crate) recent: RecentKeys,
     pub(crate) by_crawl: HashMap<CrawlNo, CrawlMemory>,
     /// Set when a commit failed half-way: what is in memory can no longer be trusted.
     pub(crate) broken: bool,
@@ -30,8 +27,8 @@ pub(crate) struct CrawlMemory {
     pub(crate) stats: CrawlStats,
     pub(crate) hosts: HashMap<Host, HostRow>,
     pub(crate) admitted_by_site: HashMap<Site, u64>,
-    /// Links that wait for a unit, by host; hosts that have none are left out.
-    pub(crate) held: HashMap<Host, HeldCount>,
+    /// Links that wait for a unit.
+    pub(crate) held: HeldHosts,
     pub(crate) bodies_end: BodiesEnd,
     /// What is known of the ids of its walks, read in at the first use of each.
     pub(crate) runs: HashMap<u32, WalkRuns>,
@@ -52,7 +49,6 @@ impl Memory {
         let memory = Self {
             seq: number(layout::META_SEQ)?,
             crawls,
-            recent: RecentKeys::new(),
             by_crawl: HashMap::new(),
             broken: false,
         };
@@ -77,6 +73,21 @@ impl Memory {
         }
     }
 
+    /// Reads the runs of a walk, if they are not in memory.
+    pub(crate) fn load_runs(
+        &mut self,
+        crawl: CrawlNo,
+        walk: u32,
+        rows: &impl Rows,
+    ) -> Result<(), StoreError> {
+        if let Some(memory) = self.crawl(crawl, rows)?
+            && !memory.runs.contains_key(&walk)
+        {
+            memory.runs.insert(walk, WalkRuns::load(rows, crawl, walk)?);
+        }
+        Ok(())
+    }
+
     /// Refuses to write after a commit that failed half-way.
     pub(crate) fn refuse_if_broken(&self) -> Result<(), StoreError> {
         match self.broken {
@@ -92,6 +103,19 @@ impl Memory {
 }
 
 impl CrawlMemory {
+    /// A crawl of which nothing is stored yet.
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            stats: CrawlStats::default(),
+            hosts: HashMap::new(),
+            admitted_by_site: HashMap::new(),
+            held: HeldHosts::default(),
+            bodies_end: BodiesEnd::default(),
+            runs: HashMap::new(),
+        }
+    }
+
     fn load(rows: &impl Rows, crawl: &Crawl) -> Result<Self, StoreError> {
         let mut hosts = HashMap::new();
         let mut admitted_by_site = HashMap::new();
@@ -107,7 +131,7 @@ impl CrawlMemory {
         Ok(Self {
             limits: crawl.limits.clone(),
             stats: crate::crawls::read_stats(rows, crawl.no)?,
-            held: held::load_counts(rows, crawl.no, hosts.values())?,
+            held: load_counts(rows, crawl.no, hosts.values())?,
             hosts,
             admitted_by_site,
             bodies_end,

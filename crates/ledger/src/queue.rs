@@ -1,17 +1,17 @@
 //! Queues and URLs, read.
 
 use crate::{
-    Committed, FrontierStore, KeptRun, NewlyQueued, QueueRange, Step, StoreError, TrapMark,
+    Effects, FrontierStore, KeptRun, NewlyQueued, QueueRange, Step, StoreError, TrapMark,
     UrlRecord, UrlState,
 };
 use telusur_model::{
-    Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
+    Crawl, CrawlNo, Discovery, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
 };
 
-use crate::commit::StepWriter;
+use crate::fold;
 use crate::layout::{self, QueueRow, UrlRow, decode};
 use crate::storage::{Rows, Storage, Table};
-use crate::{Ledger, crawls, memory, runs};
+use crate::{Ledger, crawls, memory};
 
 impl<S: Storage> Ledger<S> {
     fn host_rows(&self, crawl: CrawlNo) -> impl Iterator<Item = Result<HostRow, StoreError>> {
@@ -70,14 +70,24 @@ impl<S: Storage> FrontierStore for Ledger<S> {
     }
 
     fn has_room_for_left_out(&self, crawl: &Crawl) -> Result<bool, StoreError> {
-        self.has_held_that_fits(crawl)
+        let mut memory = self.memory();
+        let was_loaded = memory.by_crawl.contains_key(&crawl.no);
+        let Some(loaded) = memory.crawl(crawl.no, self.rows())? else { return Ok(false) };
+        let fits = fold::any_fits(self.rows(), crawl, loaded);
+        if !was_loaded {
+            memory.forget(crawl.no);
+        }
+        fits
     }
 
-    fn commit(&self, step: Step) -> Result<Committed, StoreError> {
-        let mut memory = self.memory();
-        let committed = StepWriter::new(self, &mut memory).write(step)?;
-        tracing::trace!(gone = committed.dequeued.len(), "step synced");
-        Ok(committed)
+    fn commit(&self, step: Step) -> Result<Effects, StoreError> {
+        let effects = self.write(&mut self.memory(), step)?;
+        tracing::trace!(gone = effects.dequeued.len(), "step synced");
+        Ok(effects)
+    }
+
+    fn drop_known(&self, crawl: CrawlNo, links: &mut Vec<Discovery>) {
+        links.retain(|link| !self.recent().contains(crawl, link.key));
     }
 
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError> {
@@ -89,7 +99,7 @@ impl<S: Storage> FrontierStore for Ledger<S> {
     }
 
     fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError> {
-        runs::read(self.rows(), crawl, walk)
+        fold::read_runs(self.rows(), crawl, walk)
     }
 
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {
@@ -139,7 +149,7 @@ impl<S: Storage> Ledger<S> {
         key_of: fn(&UrlKeyer, &PageUrl) -> UrlKey,
     ) -> Result<Option<UrlRecord>, StoreError> {
         let Some(row) = crawls::read_row(self.rows(), crawl)? else { return Ok(None) };
-        let key = key_of(&memory::keyer(&row.crawl, self.key_seed()), url);
+        let key = key_of(&memory::keyer(&row.crawl, row.key_seed.unwrap_or(self.key_seed())), url);
         let bytes = self.rows().get(Table::Urls, layout::url_key(crawl, key))?;
         let Some(bytes) = bytes else { return Ok(None) };
         match decode(&bytes, "urls")? {

@@ -1,6 +1,9 @@
 //! What the ledger needs of a back end: named tables of rows with one atomic batch, and bodies that
 //! are only ever appended. A back end stores bytes and decides nothing.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 use telusur_model::{BlobRef, Crawl, CrawlNo, RawPage, Timestamp};
 
 use crate::{Body, StoreError};
@@ -129,18 +132,17 @@ pub trait Rows: Send + Sync {
 }
 
 /// The smallest key behind all keys with this prefix; `None` if there is none.
-fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix[..=last].to_vec();
     end[last] += 1;
     Some(end)
 }
 
-/// Changes that become durable together. A later change of a key replaces an earlier one.
+/// Changes that become durable together, at most one for each row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// In the order in which they were made.
-    pub changes: Vec<Change>,
+    tables: [BTreeMap<Vec<u8>, Option<Vec<u8>>>; Table::ALL.len()],
 }
 
 /// One change of one row.
@@ -157,17 +159,46 @@ pub struct Change {
 impl Batch {
     /// Puts a row, whether or not there is one at its key.
     pub fn insert(&mut self, table: Table, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.changes.push(Change { table, key: key.into(), value: Some(value.into()) });
+        self.tables[table as usize].insert(key.into(), Some(value.into()));
     }
 
     /// Removes a row, if there is one.
     pub fn remove(&mut self, table: Table, key: impl Into<Vec<u8>>) {
-        self.changes.push(Change { table, key: key.into(), value: None });
+        self.tables[table as usize].insert(key.into(), None);
+    }
+
+    /// The new value of a row, `None` if it is removed; `None` if the row is not changed.
+    pub(crate) fn get(&self, table: Table, key: &[u8]) -> Option<Option<&[u8]>> {
+        self.tables[table as usize].get(key).map(Option::as_deref)
+    }
+
+    /// The changes of rows from `first` on and before `end`, in the order of their keys.
+    pub(crate) fn range<'b>(
+        &'b self,
+        table: Table,
+        first: &[u8],
+        end: Option<&[u8]>,
+    ) -> impl Iterator<Item = (&'b [u8], Option<&'b [u8]>)> + use<'b> {
+        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = self.tables[table as usize].range::<[u8], _>((Bound::Included(first), end));
+        rows.map(|(key, value)| (key.as_slice(), value.as_deref()))
+    }
+
+    /// The number of changes.
+    pub fn len(&self) -> usize {
+        self.tables.iter().map(BTreeMap::len).sum()
     }
 
     /// Whether nothing is to be changed.
     pub fn is_empty(&self) -> bool {
-        self.changes.is_empty()
+        self.tables.iter().all(BTreeMap::is_empty)
+    }
+
+    /// The changes, table by table in the order of [`Table::ALL`], in the order of their keys.
+    pub fn into_changes(self) -> impl Iterator<Item = Change> {
+        Table::ALL.into_iter().zip(self.tables).flat_map(|(table, rows)| {
+            rows.into_iter().map(move |(key, value)| Change { table, key, value })
+        })
     }
 }
 

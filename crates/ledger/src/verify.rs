@@ -13,7 +13,7 @@ use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timesta
 use self::ids::IdsCheck;
 use crate::layout::{self, QueueRow, UrlRow, decode};
 use crate::storage::{Bodies, Rows, Storage, Table};
-use crate::{Ledger, admit, memory};
+use crate::{Ledger, fold, memory};
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -272,7 +272,7 @@ impl Checks {
             let row = layout::url_key(crawl.no, keyer.key(&url));
             let is_known = crawl.seeds.walks().iter().any(|walk| walk.id_of(&url).is_some())
                 || store.rows().contains(Table::Urls, row)?
-                || admit::is_beyond_count(store, crawl.no, &url.host())?;
+                || fold::is_beyond_count(store.rows(), crawl.no, &url.host())?;
             let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
             self.known_links.look(is_known, what);
         }

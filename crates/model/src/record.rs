@@ -221,6 +221,63 @@ impl IdCounts {
     }
 }
 
+impl std::ops::AddAssign<&Self> for CrawlStats {
+    /// Counters of the parts of a crawl, such as its slots, add up to those of the crawl.
+    fn add_assign(&mut self, part: &Self) {
+        let Self {
+            discovered,
+            queued,
+            pages,
+            ok,
+            sitemaps,
+            redirected,
+            failed,
+            skipped,
+            bytes,
+            wire_bytes,
+            visits,
+            active_ms,
+            statuses,
+            failures,
+            skips,
+            depths,
+            other_schemes,
+            uncounted,
+            changes,
+            ids,
+        } = part;
+        self.discovered += discovered;
+        self.queued += queued;
+        self.pages += pages;
+        self.ok += ok;
+        self.sitemaps += sitemaps;
+        self.redirected += redirected;
+        self.failed += failed;
+        self.skipped += skipped;
+        self.bytes += bytes;
+        self.wire_bytes += wire_bytes;
+        self.visits += visits;
+        self.active_ms += active_ms;
+        add_counts(&mut self.statuses, statuses);
+        add_counts(&mut self.failures, failures);
+        add_counts(&mut self.skips, skips);
+        add_counts(&mut self.depths, depths);
+        self.other_schemes += other_schemes;
+        self.uncounted += uncounted;
+        add_counts(&mut self.changes, changes);
+        self.ids.content += ids.content;
+        self.ids.missing += ids.missing;
+        self.ids.holes += ids.holes;
+        self.ids.waiting += ids.waiting;
+    }
+}
+
+fn add_counts<K: Ord + Copy>(sum: &mut BTreeMap<K, u64>, part: &BTreeMap<K, u64>) {
+    for (kind, count) in part {
+        *sum.entry(*kind).or_default() += count;
+    }
+}
+
 impl CrawlStats {
     /// Error pages, URLs without an answer and pages that could not be parsed. A page that does not
     /// exist is no error in a linear crawl: looking for those that do is what it is for.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{CrawlNo, PageUrl, Timestamp, UrlKey};
 
 /// One attempt at one URL.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Visit {
     /// The crawl it belongs to.
     pub crawl: CrawlNo,

@@ -3,10 +3,11 @@
 //! Prints the rate, the peak memory and the bytes per URL while N URLs are queued over 1,000 hosts.
 //! Run it again on the same directory (after `kill -9`, if you like) to see how long opening takes.
 
-use std::sync::Arc;
 use std::time::Instant;
 
-use telusur_ledger::{CrawlStore, Ending, FrontierStore, NewCrawl, QueueRange, Step, VisitOutcome};
+use telusur_ledger::{
+    CrawlStore, Ending, FrontierStore, LinkSource, NewCrawl, QueueRange, Step, VisitOutcome,
+};
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, Discovery, FetchRules, Keep, Limits, PageUrl, Politeness, Reason,
     Scope, ScopeKind, ScopeRules, Seeds, Timestamp, UrlKeyer, Via,
@@ -47,12 +48,12 @@ fn main() {
         let ask =
             QueueRange { crawl, host: &name, later: false, after: None, max: VISITS_PER_STEP };
         let visits = store.queued(ask).expect("read the queue");
-        let scope = Arc::new(
-            Scope::new(&record.crawl.scope, &[], &record.crawl.limits).expect("no patterns"),
-        );
+        let scope =
+            Scope::new(&record.crawl.scope, &[], &record.crawl.limits).expect("no patterns");
         let keyer = UrlKeyer { seed: store.key_seed(), drop_tracking: true };
-        let endings = visits.into_iter().map(|queued| {
-            let discoveries = (0..LINKS_PER_VISIT)
+        let mut step = Step::default();
+        for queued in visits {
+            let links = (0..LINKS_PER_VISIT)
                 .map(|_| {
                     next += 1;
                     let text = format!(
@@ -64,20 +65,18 @@ fn main() {
                     Discovery::page(url.clone(), keyer.key(&url), Via::Link)
                 })
                 .collect();
-            Ending {
+            step.end(Ending {
+                found: LinkSource::of_visit(&queued.visit, Timestamp(1)).judge(links, &scope),
                 visit: queued.visit,
                 how: VisitOutcome::Failed { reason: Reason::HttpError, detail: String::new() },
                 at: Timestamp(1),
                 requested_at: None,
-                discoveries,
-                scope: Arc::clone(&scope),
                 other_schemes: 0,
                 id: None,
-            }
-        });
-        let committed = store
-            .commit(Step { endings: endings.collect(), ..Default::default() })
-            .expect("commit");
+                packed: None,
+            });
+        }
+        let committed = store.commit(step).expect("commit");
         let at = committed.stats.first().map_or(queued, |(_, stats)| stats.queued);
         if at / 1_000_000 > queued / 1_000_000 {
             let rate = (at - before) as f64 / started.elapsed().as_secs_f64();

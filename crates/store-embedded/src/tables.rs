@@ -81,7 +81,7 @@ impl Rows for Tables {
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let mut written = self.database.batch().durability(Some(PersistMode::SyncData));
-        for change in batch.changes {
+        for change in batch.into_changes() {
             let keyspace = self.keyspace(change.table);
             match change.value {
                 Some(value) => written.insert(keyspace, change.key, value),

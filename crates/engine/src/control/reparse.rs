@@ -1,11 +1,9 @@
 //! Reads the stored bodies of a crawl again, without asking anybody: what the present extractor finds
 //! in them replaces what was recorded, and links that were overlooked are queued.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_ledger::{Found, Step, StoreError};
+use telusur_ledger::{Event, LinkSource, Step, StoreError};
 use telusur_model::{Crawl, PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
@@ -127,19 +125,22 @@ fn reread(
         // How many hops led out of the scope to this page is not recorded: it may have been all.
         let is_outside = context.scope.is_outside(&page.url);
         let hops_outside = if is_outside { context.crawl.scope.extra_hops } else { 0 };
-        step.found.push(Found {
+        let mut links = discoveries(context, now.directives.nofollow, &parsed);
+        stored.store.drop_known(page.crawl, &mut links);
+        let source = LinkSource {
             crawl: page.crawl,
-            on: page.url.to_string(),
+            at,
             depth: page.depth,
             hops_outside,
-            at,
-            discoveries: discoveries(context, now.directives.nofollow, &parsed),
-            scope: Arc::clone(&context.scope),
-        });
+            url: page.url.to_string(),
+            referrer: None,
+            redirects: Vec::new(),
+        };
+        step.extend(source.judge_to_events(links, &context.scope));
     }
     let changes = changes(&page, &now);
     if !changes.is_empty() {
-        step.reread.push(now);
+        step.push(Event::PageReadAgain(Box::new(now)));
     }
     Ok(Some(changes))
 }

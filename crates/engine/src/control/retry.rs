@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_ledger::{CrawlRecord, Step, Store, UrlRecord, UrlState};
+use telusur_ledger::{CrawlRecord, Event, Store, UrlRecord, UrlState};
 use telusur_model::{
     Crawl, Lane, PageUrl, Purpose, QueuePlace, Resume, Scope, Seeds, UrlKey, UrlKeyer, Visit,
 };
@@ -44,7 +44,10 @@ pub(super) fn retry(
         count += visits.len() as u64;
         match live {
             Some((engine, runtime)) => runtime.block_on(engine.again(crawl.no, visits))?,
-            None => drop(store.commit(Step { again: visits, ..Step::default() })?),
+            None => {
+                let again = visits.into_iter().map(|visit| Event::AskedAgain(Box::new(visit)));
+                store.commit(again.collect())?;
+            }
         }
     }
 }

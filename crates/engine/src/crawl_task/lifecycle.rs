@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
-use telusur_ledger::{Committed, CrawlRecord, KeptRun};
+use telusur_ledger::{CrawlRecord, Effects, Event as LedgerEvent, HostNote, KeptRun};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, FinishReason, Host, HostRow, Moment, PauseReason, RobotsRules,
+    CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, PauseReason, RobotsRules,
     Timestamp, Visit,
 };
 
@@ -241,14 +241,10 @@ impl CrawlTask {
     }
 
     /// Links that the budgets of a crawl had left out are queued, as many as one step takes.
-    pub(super) fn let_in(
-        &mut self,
-        crawl: CrawlNo,
-        committed: Committed,
-    ) -> Result<(), EngineError> {
-        let has_more = committed.more_held.contains(&crawl);
-        let is_any = !committed.queued.is_empty();
-        self.step_written(committed, &Load::default());
+    pub(super) fn let_in(&mut self, crawl: CrawlNo, effects: Effects) -> Result<(), EngineError> {
+        let has_more = effects.more_held.contains(&crawl);
+        let is_any = !effects.queued.is_empty();
+        self.step_written(effects, &Load::default());
         let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
         if is_any {
             // The frontier says so again when it has come to the end of these.
@@ -268,7 +264,8 @@ impl CrawlTask {
         if !self.crawls.contains_key(&crawl) {
             return Err(RequestError::WrongState(format!("{crawl} is not running here")));
         }
-        self.write(CommitWork::Again(visits)).map_err(|_| RequestError::Stopped)
+        let again = visits.into_iter().map(|visit| LedgerEvent::AskedAgain(Box::new(visit)));
+        self.write(CommitWork::Events(again.collect())).map_err(|_| RequestError::Stopped)
     }
 
     pub(super) fn limit_reached(&self, crawl: CrawlNo, now: Moment) -> Option<FinishReason> {
@@ -325,16 +322,15 @@ impl CrawlTask {
     /// back to the queue do not say so themselves, and the next process may follow at once.
     fn note_last_requests(&mut self, crawl: CrawlNo, now: Moment) -> Result<(), EngineError> {
         let wall = self.clock.wall();
-        let hosts: Vec<(Host, Timestamp)> = self
-            .frontier
-            .asked_lately(crawl, now)
-            .into_iter()
-            .map(|(host, at)| (host, Timestamp(wall.0.saturating_sub(now.ms_since(at)))))
-            .collect();
-        if hosts.is_empty() {
-            return Ok(());
+        let noted = |(host, at)| {
+            let at = Timestamp(wall.0.saturating_sub(now.ms_since(at)));
+            LedgerEvent::HostNoted { crawl, host, note: HostNote::LastRequest(at) }
+        };
+        let noted: Vec<_> = self.frontier.asked_lately(crawl, now).into_iter().map(noted).collect();
+        match noted.is_empty() {
+            true => Ok(()),
+            false => self.write(CommitWork::Events(noted)),
         }
-        self.write(CommitWork::LastRequests { crawl, hosts })
     }
 
     pub(super) fn state_written(&mut self, crawl: CrawlNo, state: CrawlState) {

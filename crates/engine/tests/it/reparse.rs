@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::control::{Control, Reply, Request, RereadChange, RereadPage, RereadTotal};
-use telusur_ledger::{CrawlStore, FrontierStore, PageStore, Step, Store, UrlState};
+use telusur_ledger::{CrawlStore, Event, FrontierStore, PageStore, Step, Store, UrlState};
 use telusur_model::{Crawl, CrawlNo, Keep, PageRecord, PageUrl};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -63,7 +63,7 @@ async fn what_an_older_extractor_overlooked_is_recorded_and_queued() {
     let home = url("http://site.test/");
     let now = page(&store, no, &home);
     let old = PageRecord { title: None, link_count: 1, ..now.clone() };
-    store.commit(Step { reread: vec![old], ..Step::default() }).unwrap();
+    store.commit(Step::of(Event::PageReadAgain(Box::new(old)))).unwrap();
     let mut crawl = record.crawl;
     crawl.politeness.obey_rel_nofollow = false;
     store.change(&crawl).unwrap();

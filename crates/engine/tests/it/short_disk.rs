@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use telusur_ledger::{
-    Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
-    NewlyQueued, Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord,
-    VerifyReport,
+    Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl, NewlyQueued,
+    Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord, VerifyReport,
 };
 use telusur_model::{
-    BlobRef, Crawl, CrawlNo, CrawlState, EngineFault, Host, HostRow, OriginRow, PageRecord,
-    PageUrl, ParsedPage, RawPage, Timestamp, UrlKey,
+    BlobRef, Crawl, CrawlNo, CrawlState, Discovery, EngineFault, Host, HostRow, OriginRow,
+    PageRecord, PageUrl, ParsedPage, RawPage, Timestamp, UrlKey,
 };
 use telusur_store_embedded::EmbeddedStore;
 
@@ -112,7 +111,11 @@ impl FrontierStore for ShortDisk {
         self.store.queued(range)
     }
 
-    fn commit(&self, step: Step) -> Result<Committed, StoreError> {
+    fn drop_known(&self, crawl: CrawlNo, links: &mut Vec<Discovery>) {
+        self.store.drop_known(crawl, links);
+    }
+
+    fn commit(&self, step: Step) -> Result<Effects, StoreError> {
         if self.is_read_only {
             return Err(StoreError::Engine("sync failed".into()));
         }

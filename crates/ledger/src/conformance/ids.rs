@@ -5,10 +5,9 @@ use telusur_model::{
     Timestamp, Via, Visit, Walk, WalkRules,
 };
 
-use super::{Bench, assert_verified, crawl, first, step, url};
+use super::{Bench, Ended, assert_verified, crawl, ended, first, step, step_of, url};
 use crate::{
-    CrawlRecord, Ending, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState,
-    VisitOutcome,
+    CrawlRecord, Event, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState, VisitOutcome,
 };
 
 const HOLE: KeptState = KeptState { state: IdState::Hole, why: Some(Reason::TimeoutBody) };
@@ -21,9 +20,8 @@ pub(super) fn keeps_runs(bench: &dyn Bench) {
         let record = create(&*store);
         // In any order, and all in one step.
         let states = [(3, CONTENT), (1, CONTENT), (4, MISSING), (2, CONTENT), (6, HOLE), (5, HOLE)];
-        let ending = |(id, state)| ended(&*store, &record, id, state);
-        let endings = states.into_iter().map(ending).collect();
-        let committed = store.commit(Step { endings, ..Default::default() }).unwrap();
+        let endings = states.map(|(id, state)| id_ended(&*store, &record, id, state));
+        let committed = store.commit(step_of(endings)).unwrap();
         let stats = &committed.stats[0].1;
         assert_eq!(stats.ids, IdCounts { content: 3, missing: 1, holes: 2, waiting: 0 });
         assert_eq!((stats.discovered, stats.pages, stats.queued), (3, 3, 0));
@@ -42,8 +40,9 @@ pub(super) fn keeps_runs(bench: &dyn Bench) {
     assert_eq!(store.runs(CrawlNo(1), 0).unwrap(), runs);
     // Holes are asked again.
     let waiting = KeptState { state: IdState::Waiting { attempts: 0 }, why: None };
-    let runs = vec![(CrawlNo(1), 0, run(5, 6, waiting))];
-    store.commit(Step { runs, ..Default::default() }).unwrap();
+    let site = url("http://a.test/").host().site();
+    let marked = Event::IdsMarked { crawl: CrawlNo(1), site, walk: 0, run: run(5, 6, waiting) };
+    store.commit(Step::of(marked)).unwrap();
     let runs = store.runs(CrawlNo(1), 0).unwrap();
     assert_eq!(runs, [run(1, 3, CONTENT), run(4, 4, MISSING), run(5, 6, waiting)]);
     assert_verified(&*store);
@@ -54,13 +53,12 @@ pub(super) fn keeps_runs(bench: &dyn Bench) {
 pub(super) fn counts_an_id_once(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store);
-    let content = || ended(&*store, &record, 7, CONTENT);
-    let step = |endings| Step { endings, ..Default::default() };
-    store.commit(step(vec![content(), content()])).unwrap();
-    let committed = store.commit(step(vec![content()])).unwrap();
+    let content = || id_ended(&*store, &record, 7, CONTENT);
+    store.commit(step_of([content(), content()])).unwrap();
+    let committed = store.commit(step_of([content()])).unwrap();
     // Whoever waits for the id is told all the same.
     assert_eq!(committed.dequeued.len(), 1);
-    store.commit(step(vec![ended(&*store, &record, 7, HOLE)])).unwrap();
+    store.commit(step_of([id_ended(&*store, &record, 7, HOLE)])).unwrap();
     let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.ids.content, stats.ids.holes), (1, 1, 0));
     assert_verified(&*store);
@@ -69,26 +67,44 @@ pub(super) fn counts_an_id_once(bench: &dyn Bench) {
 pub(super) fn makes_way_for_ids(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store);
-    let mut with_links = ended(&*store, &record, 1, CONTENT);
+    let mut with_links = id_ended(&*store, &record, 1, CONTENT);
     // As if an earlier run had other bounds: ids of the walk are not followed as links.
-    with_links.discoveries = step(
-        &*store,
-        &record,
-        with_links.visit.clone(),
-        200,
-        &["http://a.test/2", "http://a.test/3"],
-    )
-    .endings
-    .remove(0)
-    .discoveries;
-    store.commit(Step { endings: vec![with_links], ..Default::default() }).unwrap();
+    let visit = with_links.ending.visit.clone();
+    let links = ["http://a.test/2", "http://a.test/3"];
+    with_links.links = ended(&*store, &record, visit, 200, &links).links;
+    store.commit(step_of([with_links])).unwrap();
     let link = first(&*store, &record, "a.test");
     assert_eq!(link.url, url("http://a.test/2"));
     store.commit(step(&*store, &record, link, 200, &[])).unwrap();
-    let endings = [2, 3].map(|id| ended(&*store, &record, id, CONTENT)).into();
-    store.commit(Step { endings, ..Default::default() }).unwrap();
+    let endings = [2, 3].map(|id| id_ended(&*store, &record, id, CONTENT));
+    store.commit(step_of(endings)).unwrap();
     let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.ids.content, stats.queued, stats.discovered), (3, 3, 0, 3));
+    assert_verified(&*store);
+}
+
+/// A sitemap or a redirect may name the URL of an id: its page was stored twice, or its mark was lost, if
+/// both came in one step.
+pub(super) fn takes_links_to_ids_in_their_step(bench: &dyn Bench) {
+    let store = bench.open();
+    let record = create(&*store);
+    let with_link = |id, link| {
+        let mut ended_id = id_ended(&*store, &record, id, CONTENT);
+        let visit = ended_id.ending.visit.clone();
+        ended_id.links = ended(&*store, &record, visit, 200, &[link]).links;
+        ended_id
+    };
+    let of_id = |id| id_ended(&*store, &record, id, CONTENT);
+    // The link before its id, and behind it.
+    store.commit(step_of([with_link(1, "http://a.test/2"), of_id(2)])).unwrap();
+    store.commit(step_of([of_id(3), with_link(4, "http://a.test/3")])).unwrap();
+    let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;
+    assert_eq!((stats.pages, stats.ids.content, stats.queued, stats.discovered), (4, 4, 0, 4));
+    for id in 1..=4 {
+        let known = store.url(record.crawl.no, &url(&format!("http://a.test/{id}"))).unwrap();
+        assert!(matches!(known.unwrap().state, UrlState::Page { .. }));
+    }
+    assert!(super::queued(&*store, &record, "a.test").is_empty());
     assert_verified(&*store);
 }
 
@@ -102,7 +118,7 @@ fn create(store: &dyn Store) -> CrawlRecord {
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
 }
 
-fn ended(store: &dyn Store, record: &CrawlRecord, id: u64, kept: KeptState) -> Ending {
+fn id_ended(store: &dyn Store, record: &CrawlRecord, id: u64, kept: KeptState) -> Ended {
     let url = url(&format!("http://a.test/{id}"));
     let keyer = telusur_model::UrlKeyer { seed: store.key_seed(), drop_tracking: false };
     let visit = Visit {
@@ -120,12 +136,13 @@ fn ended(store: &dyn Store, record: &CrawlRecord, id: u64, kept: KeptState) -> E
         lastmod: None,
         attempt: 1,
     };
-    let mut ending = step(store, record, visit, 200, &[]).endings.remove(0);
-    ending.id = Some(IdEnding { walk: 0, position: id, kept });
+    let mut ended = ended(store, record, visit, 200, &[]);
+    ended.ending.id = Some(IdEnding { walk: 0, position: id, kept });
     if kept.state != IdState::Content {
-        ending.how = VisitOutcome::NoPage { status: None };
+        ended.ending.how = VisitOutcome::NoPage { status: None };
+        ended.ending.packed = None;
     }
-    ending
+    ended
 }
 
 fn run(first: u64, last: u64, state: KeptState) -> KeptRun {

@@ -3,7 +3,7 @@
 use telusur_model::{Crawl, PageRecord};
 
 use super::{Bench, assert_verified, crawl, create, first, step};
-use crate::{CrawlRecord, NewCrawl, Step, Store};
+use crate::{CrawlRecord, Event, NewCrawl, Step, Store};
 
 /// Stores the page of a crawl's seed, and gives its place.
 fn store_seed(store: &dyn Store, record: &CrawlRecord) -> u64 {
@@ -34,7 +34,7 @@ pub(super) fn gives_pages_in_one_order(bench: &dyn Bench) {
     // A page that was read again moves to the end.
     let page = store.page(crawls[2].crawl.no, stored[0]).unwrap().unwrap();
     let again = PageRecord { title: Some("Again".into()), ..page };
-    store.commit(Step { reread: vec![again], ..Default::default() }).unwrap();
+    store.commit(Step::of(Event::PageReadAgain(Box::new(again)))).unwrap();
     let moved = last(2);
     assert_eq!(places(&*store, 0, 9), [stored[1], stored[2], moved]);
     // A removed crawl leaves no gap to stumble over.

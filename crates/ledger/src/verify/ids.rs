@@ -3,7 +3,7 @@
 use telusur_model::{Crawl, CrawlNo, IdCounts, IdState, PageRecord, PageUrl, Walk};
 
 use crate::storage::Storage;
-use crate::{Check, KeptRun, Ledger, StoreError, runs};
+use crate::{Check, KeptRun, Ledger, StoreError, fold};
 
 /// The ids of one crawl, counted against its pages.
 pub(crate) struct IdsCheck {
@@ -20,7 +20,7 @@ struct WalkCheck {
 impl IdsCheck {
     pub(crate) fn load(store: &Ledger<impl Storage>, crawl: &Crawl) -> Result<Self, StoreError> {
         let walks = (0..).zip(crawl.seeds.walks()).map(|(number, walk)| {
-            let runs = runs::read(store.rows(), crawl.no, number)?;
+            let runs = fold::read_runs(store.rows(), crawl.no, number)?;
             Ok(WalkCheck { walk: walk.clone(), runs, pages: 0 })
         });
         Ok(Self { walks: walks.collect::<Result<_, StoreError>>()? })

@@ -3,3 +3,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod conformance;
+mod folding;
+mod script;
