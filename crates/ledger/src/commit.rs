@@ -132,6 +132,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
             no,
             CrawlMemory {
                 limits: row.crawl.limits.clone(),
+                keeps_tracking: row.crawl.keep_tracking,
                 stats: Default::default(),
                 hosts: HashMap::new(),
                 admitted_by_site: HashMap::new(),

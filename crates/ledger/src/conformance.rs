@@ -55,6 +55,10 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("ids are kept as runs, in the step of their page", ids::keeps_runs),
         ("an id counts once, and its content is stored once", ids::counts_an_id_once),
         ("a page that a link led to first is not stored twice", ids::makes_way_for_ids),
+        (
+            "an id that was redirected is found where it ended",
+            ids::finds_redirected_ids_where_they_ended,
+        ),
         ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
@@ -687,7 +691,7 @@ pub(crate) fn crawl(seeds: &[&str]) -> Crawl {
     }
 }
 
-fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+pub(crate) fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
     let mut crawl = crawl(seeds);
     crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
@@ -700,12 +704,12 @@ fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 
-fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+pub(crate) fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
 /// A step in which one visit found a page with these links.
-fn step(
+pub(crate) fn step(
     store: &dyn Store,
     record: &CrawlRecord,
     visit: Visit,

@@ -27,6 +27,7 @@ pub(crate) struct Memory {
 /// The same for one crawl.
 pub(crate) struct CrawlMemory {
     pub(crate) limits: Limits,
+    pub(crate) keeps_tracking: bool,
     pub(crate) stats: CrawlStats,
     pub(crate) hosts: HashMap<Host, HostRow>,
     pub(crate) admitted_by_site: HashMap<Site, u64>,
@@ -106,6 +107,7 @@ impl CrawlMemory {
         };
         Ok(Self {
             limits: crawl.limits.clone(),
+            keeps_tracking: crawl.keep_tracking,
             stats: crate::crawls::read_stats(rows, crawl.no)?,
             held: held::load_counts(rows, crawl.no, hosts.values())?,
             hosts,

@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::{Dequeued, Ending, IdEnding, KeptRun, KeptState, StoreError, UrlState, VisitOutcome};
 use telusur_model::{
-    BlobRef, CrawlNo, CrawlStats, Host, IdState, QueuePlace, Run, UrlKey, overlay,
+    BlobRef, CrawlNo, CrawlStats, Host, IdState, PageRecord, QueuePlace, Run, UrlKey, UrlKeyer,
+    overlay,
 };
 
 use crate::admit::LinkContext;
 use crate::commit::{StepWriter, note_request};
 use crate::layout::{self, UrlRow, decode, encode};
+use crate::lookup;
 use crate::storage::{Rows, Storage, Table};
 
 /// The runs of one walk, by their first position: the last one, and the state. Always equal to what
@@ -126,6 +128,7 @@ impl<S: Storage> StepWriter<'_, S> {
                 is_error |= page.record.is_error();
                 stored_page = self.supersede(crawl, &visit.first_url().host(), page.record.key);
                 if stored_page {
+                    self.put_alias(&page.record);
                     self.store_page(*page, place);
                 }
             }
@@ -148,6 +151,15 @@ impl<S: Storage> StepWriter<'_, S> {
             id_state,
         });
         self.follow(discoveries, &context, &scope);
+    }
+
+    /// A page goes by the URL of its id. One that was redirected is found by the URL where it ended, too.
+    fn put_alias(&mut self, page: &PageRecord) {
+        let drop_tracking = !self.crawl_memory(page.crawl).keeps_tracking;
+        let keyer = UrlKeyer { seed: self.store.key_seed(), drop_tracking };
+        if let Some((key, value)) = lookup::alias_row(page, &keyer) {
+            self.batch.insert(Table::Aliases, key, value);
+        }
     }
 
     /// Makes the URL of an id a known one, whose page is about to be stored. False if a link led

@@ -13,15 +13,15 @@ use telusur_model::{
 use telusur_parse_pool::InProcess;
 
 use super::{
-    CoveredRun, CrawlReply, Reply, Request, content, explain, export, politeness, reparse, retry,
-    search, verify_index,
+    CoveredRun, CrawlReply, Reply, Request, StoredPage, content, explain, export, politeness,
+    reparse, retry, search, verify_index,
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
-use crate::stored_page::{StoredPages, each_page, earlier_page};
+use crate::stored_page::{StoredPages, each_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
 const RUNS_IN_LINE_MAX: usize = 5_000;
@@ -291,6 +291,15 @@ impl Control {
         Ok(self.store.last_place(crawl)?)
     }
 
+    /// The page with this place in the order of all pages, with everything that is in it. Blocks.
+    pub fn page_at(&self, crawl: CrawlNo, seq: u64) -> Result<Option<StoredPage>, RequestError> {
+        let (Some(crawl), Some(page)) = (self.store.crawl(crawl)?, self.store.page(crawl, seq)?)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(content::with_content(&self.pages, &crawl.crawl, page, true)?))
+    }
+
     /// Where the links of a stored page lead; nothing if nothing of it is kept. Blocks.
     pub fn links_of(&self, page: &PageRecord) -> Result<Vec<String>, RequestError> {
         let parsed = self.pages.parsed(page)?.unwrap_or_default();
@@ -437,7 +446,7 @@ impl Control {
             return Ok(());
         }
         each_page(store, base, |page| {
-            let now = earlier_page(store, crawl.no, &page.url)?;
+            let now = store.page_of(crawl.no, &page.url)?;
             let is_gone = page.is_ok() && !now.is_some_and(|now| now.is_ok());
             let what = "gone".to_owned();
             Ok(!is_gone || emit(Reply::Changed { url: page.url.to_string(), what }))

@@ -1,7 +1,7 @@
 //! Ids of linear crawls.
 
 use telusur_model::{
-    CrawlNo, IdCounts, IdState, LinearSeeds, QueuePlace, Reason, Resume, Seeds, Template,
+    CrawlNo, IdCounts, IdState, LinearSeeds, PageUrl, QueuePlace, Reason, Resume, Seeds, Template,
     Timestamp, Via, Visit, Walk, WalkRules,
 };
 
@@ -90,6 +90,48 @@ pub(super) fn makes_way_for_ids(bench: &dyn Bench) {
     let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.ids.content, stats.queued, stats.discovered), (3, 3, 0, 3));
     assert_verified(&*store);
+}
+
+pub(super) fn finds_redirected_ids_where_they_ended(bench: &dyn Bench) {
+    let end = url("http://a.test/by-name");
+    let (no, other) = {
+        let store = bench.open();
+        let (record, other) = (create(&*store), create(&*store));
+        let mut ending = ended(&*store, &record, 2, CONTENT);
+        redirect(&mut ending, end.clone());
+        let endings = vec![ended(&*store, &record, 1, CONTENT), ending];
+        store.commit(Step { endings, ..Default::default() }).unwrap();
+        assert!(holds(&*store));
+        (record.crawl.no, other.crawl.no)
+    };
+    let store = bench.open();
+    let page = store.page_of(no, &end).unwrap().unwrap();
+    assert_eq!(page.redirects, ["http://a.test/2"]);
+    assert_eq!(store.page_of(no, &url("http://a.test/2")).unwrap().as_ref(), Some(&page));
+    let known = store.url(no, &end).unwrap().unwrap();
+    assert_eq!(known.state, UrlState::Page { seq: page.seq });
+    assert_eq!(store.page_of(other, &end).unwrap(), None);
+    assert_eq!(store.page_of(no, &url("http://a.test/by-nobody")).unwrap(), None);
+    // It is found at its new place, too.
+    store.commit(Step { reread: vec![page.clone()], ..Default::default() }).unwrap();
+    assert!(store.page_of(no, &end).unwrap().unwrap().seq > page.seq);
+    assert!(holds(&*store));
+    store.remove(no).unwrap();
+    assert_eq!(store.page_of(no, &end).unwrap(), None);
+}
+
+fn holds(store: &dyn Store) -> bool {
+    store.verify(&|_| Ok(Vec::new())).unwrap().holds()
+}
+
+/// The id was redirected before it answered.
+fn redirect(ending: &mut Ending, to: PageUrl) {
+    let from = std::mem::replace(&mut ending.visit.url, to.clone());
+    ending.visit.redirects = vec![from.to_string()];
+    if let VisitOutcome::Page(page) = &mut ending.how {
+        page.record.url = to;
+        page.record.redirects.clone_from(&ending.visit.redirects);
+    }
 }
 
 fn create(store: &dyn Store) -> CrawlRecord {
