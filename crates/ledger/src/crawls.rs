@@ -252,7 +252,9 @@ pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::{create, first, step};
     use crate::in_memory::InMemory;
+    use crate::{Found, FrontierStore, Step, Store};
 
     /// A new crawl once made a memory count as good again that ran ahead of the disk.
     #[test]
@@ -262,5 +264,53 @@ mod tests {
         let crawl = crate::conformance::crawl(&["http://a.test/"]);
         assert!(store.create(NewCrawl { crawl, random: 1 }).is_err());
         assert!(store.memory().broken);
+    }
+
+    /// A step that says how long a crawl ran, and brings links of it from a file that is in no queue.
+    fn step_with_links(store: &dyn Store, record: &CrawlRecord) -> Step {
+        let links = ["http://a.test/1", "http://a.test/2"];
+        let page = step(store, record, first(store, record, "a.test"), 200, &links);
+        let found = page.endings.into_iter().map(|ending| Found {
+            crawl: record.crawl.no,
+            on: "http://a.test/sitemap.xml".to_owned(),
+            depth: 0,
+            hops_outside: 0,
+            at: ending.at,
+            discoveries: ending.discoveries,
+            scope: ending.scope,
+        });
+        let (found, active_ms) = (found.collect(), vec![(record.crawl.no, 100)]);
+        Step { found, active_ms, ..Step::default() }
+    }
+
+    /// Rows of a crawl in any table, its own included.
+    fn rows_of(storage: &InMemory, no: CrawlNo) -> Vec<Table> {
+        let of_crawl = Table::OF_CRAWL.into_iter().chain([Table::Crawls, Table::Stats]);
+        let has_rows = |table: &Table| storage.prefix(*table, crawl_key(no)).next().is_some();
+        let order = storage.prefix(Table::Order, []).any(|row| *row.unwrap().1 == crawl_key(no));
+        of_crawl.filter(has_rows).chain(order.then_some(Table::Order)).collect()
+    }
+
+    /// A step that was written between the two parts of a removal once brought the crawl back into
+    /// memory: whatever came later was written for a crawl that is gone.
+    #[test]
+    fn a_step_in_the_moment_of_a_removal_revives_nothing() {
+        let storage = InMemory::default();
+        let store = Ledger::open(storage.clone()).unwrap();
+        let record = create(&store, &["http://a.test/"]);
+        let no = record.crawl.no;
+        let late = step_with_links(&store, &record);
+        let again = late.clone();
+        *store.before_lock.lock().unwrap() = Some(Box::new(move |store| {
+            store.commit(again.clone()).unwrap();
+        }));
+        store.commit(late.clone()).unwrap();
+        assert_ne!(rows_of(&storage, no), []);
+        store.remove(no).unwrap();
+        *store.before_lock.lock().unwrap() = None;
+        assert_eq!(rows_of(&storage, no), []);
+        store.commit(late).unwrap();
+        assert_eq!(rows_of(&storage, no), []);
+        assert_eq!(store.crawl(no).unwrap(), None);
     }
 }

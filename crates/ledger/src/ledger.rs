@@ -15,13 +15,26 @@ pub struct Ledger<S> {
     /// Protects the sequence, the counters and the host rows: every write goes through it. A thread
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
+    /// Runs whenever somebody is about to take the lock: so a test is the one that was faster.
+    #[cfg(test)]
+    pub(crate) before_lock: Mutex<Option<BeforeLock<S>>>,
 }
+
+/// What a test does before somebody else takes the lock.
+#[cfg(test)]
+pub(crate) type BeforeLock<S> = Box<dyn Fn(&Ledger<S>) + Send>;
 
 impl<S: Storage> Ledger<S> {
     /// Opens what is in a storage, and finishes removals that were cut short.
     pub fn open(storage: S) -> Result<Self, StoreError> {
         let (memory, was_closed) = Memory::load(storage.rows())?;
-        let ledger = Self { storage, was_closed, memory: Mutex::new(memory) };
+        let ledger = Self {
+            storage,
+            was_closed,
+            memory: Mutex::new(memory),
+            #[cfg(test)]
+            before_lock: Mutex::new(None),
+        };
         ledger.set_closed(false)?;
         ledger.finish_removals()?;
         Ok(ledger)
@@ -41,7 +54,18 @@ impl<S: Storage> Ledger<S> {
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        #[cfg(test)]
+        self.let_test_go_first();
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    fn let_test_go_first(&self) {
+        let before_lock = || self.before_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out meanwhile: what it does takes the lock, too.
+        let Some(hook) = before_lock().take() else { return };
+        hook(self);
+        *before_lock() = Some(hook);
     }
 
     pub(crate) fn key_seed(&self) -> u64 {
