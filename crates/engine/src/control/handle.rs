@@ -221,7 +221,6 @@ impl Control {
                 self.engine(async |engine| engine.resume(no).await)?
             }
             Request::Resume { .. } if self.engine.is_some() => {
-                self.store.set_fault(no, None)?;
                 self.engine(async |engine| engine.run(no).await)?
             }
             Request::Resume { .. } => {
