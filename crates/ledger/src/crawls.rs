@@ -31,7 +31,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         let mut memory = self.memory();
         memory.refuse_if_broken()?;
         let mut crawl = new.crawl;
-        crawl.no = self.free_number(memory.crawls)?;
+        crawl.no = self.free_number(memory.crawls);
         crawl.id = CrawlId::new(crawl.created_at, new.random);
         let row = CrawlRow {
             state: CrawlState::Running,
@@ -133,13 +133,12 @@ impl<S: Storage> CrawlStore for Ledger<S> {
 impl<S: Storage> Ledger<S> {
     /// The next number whose bodies lie nowhere: should the state database ever be lost, the bodies
     /// it knew are not written over.
-    fn free_number(&self, last: u32) -> Result<CrawlNo, StoreError> {
-        let taken = self.bodies().crawls()?;
+    fn free_number(&self, last: u32) -> CrawlNo {
         let mut no = CrawlNo(last + 1);
-        while taken.contains(&no.to_string()) {
+        while self.bodies_found().contains(&no) {
             no = CrawlNo(no.0 + 1);
         }
-        Ok(no)
+        no
     }
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
@@ -180,12 +179,15 @@ impl<S: Storage> Ledger<S> {
 
     /// Finishes what a killed `rm` began.
     pub(crate) fn finish_removals(&self) -> Result<(), StoreError> {
-        for row in all_rows(self.rows())? {
-            if row.removing {
-                self.remove_rows(row.crawl.no)?;
+        let mut removing = Vec::new();
+        for row in self.rows().prefix(Table::Crawls, []) {
+            let bytes = row?.1;
+            // At every start, for every crawl: most rows need not be read any further.
+            if may_be_removing(&bytes) {
+                removing.extend(Some(decode_row(&bytes)?).filter(|row| row.removing));
             }
         }
-        Ok(())
+        removing.iter().try_for_each(|row| self.remove_rows(row.crawl.no))
     }
 
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed.
@@ -235,6 +237,12 @@ pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>
 
 fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
     rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
+}
+
+/// Whether a row says that its removal has begun. It may also be a pattern or a name that says so.
+fn may_be_removing(bytes: &[u8]) -> bool {
+    const MARK: &[u8] = b"\"removing\":true";
+    bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
 pub(crate) fn decode_row(bytes: &[u8]) -> Result<CrawlRow, StoreError> {

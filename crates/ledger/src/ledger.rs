@@ -1,17 +1,22 @@
 //! [`Ledger`]: the store of crawls over any [`Storage`]. Everything that a crawl decides about its
 //! links, budgets, ids and counters is decided here, under one lock; storage only keeps bytes.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use telusur_model::CrawlNo;
 
 use crate::StoreError;
 use crate::layout;
 use crate::memory::Memory;
-use crate::storage::{Batch, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table};
 
 /// A store of crawls.
 pub struct Ledger<S> {
     storage: S,
     was_closed: bool,
+    /// Crawls whose bodies were there when the storage was opened, and whose numbers were not given yet.
+    bodies_found: HashSet<CrawlNo>,
     /// Protects the sequence, the counters and the host rows: every write goes through it. A thread
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
@@ -28,9 +33,13 @@ impl<S: Storage> Ledger<S> {
     /// Opens what is in a storage, and finishes removals that were cut short.
     pub fn open(storage: S) -> Result<Self, StoreError> {
         let (memory, was_closed) = Memory::load(storage.rows())?;
+        let bodies = storage.bodies().crawls()?;
+        let bodies = bodies.iter().filter_map(|alias| alias.strip_prefix("crawl_")?.parse().ok());
+        let bodies_found = bodies.filter(|no| *no > memory.crawls).map(CrawlNo).collect();
         let ledger = Self {
             storage,
             was_closed,
+            bodies_found,
             memory: Mutex::new(memory),
             #[cfg(test)]
             before_lock: Mutex::new(None),
@@ -70,6 +79,10 @@ impl<S: Storage> Ledger<S> {
 
     pub(crate) fn key_seed(&self) -> u64 {
         self.storage.key_seed()
+    }
+
+    pub(crate) fn bodies_found(&self) -> &HashSet<CrawlNo> {
+        &self.bodies_found
     }
 
     pub(crate) fn closed_before(&self) -> bool {

@@ -118,13 +118,10 @@ impl<S: Storage> Ledger<S> {
         seq: u64,
         max: usize,
     ) -> Result<Vec<PageRecord>, StoreError> {
-        let Some(first) = seq.checked_add(1) else { return Ok(Vec::new()) };
+        let Some(first) = seq.checked_add(1).filter(|_| max > 0) else { return Ok(Vec::new()) };
         let mut is_there = HashMap::new();
         let mut pages = Vec::new();
         for row in self.rows().range(Table::Order, layout::order_key(first).into(), None) {
-            if pages.len() >= max {
-                break;
-            }
             let (key, value) = row?;
             let (seq, crawl) = (layout::seq_of(&key)?, layout::crawl_of(&value)?);
             let is_there = match is_there.get(&crawl) {
@@ -134,6 +131,9 @@ impl<S: Storage> Ledger<S> {
             // A page that was replaced between the two reads comes again at its new place.
             if is_there {
                 pages.extend(self.page_record(crawl, seq)?);
+            }
+            if pages.len() >= max {
+                break;
             }
         }
         Ok(pages)

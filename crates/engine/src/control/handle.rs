@@ -13,12 +13,13 @@ use telusur_model::{
 use telusur_parse_pool::InProcess;
 
 use super::{
-    CoveredRun, CrawlReply, Reply, Request, StoredPage, content, explain, export, politeness,
-    reparse, retry, search, verify_index,
+    CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
+    politeness, reparse, retry, search, verify_index,
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::index_health::IndexReport;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
 use crate::stored_page::{StoredPages, each_page};
@@ -92,6 +93,15 @@ impl Control {
             Request::Crawls => {
                 for record in self.store.crawls()? {
                     if !emit(Reply::Crawl(Box::new(self.crawl_reply(record, false)?))) {
+                        break;
+                    }
+                }
+            }
+            Request::CrawlList => {
+                let indexing = self.index_trouble();
+                for record in self.store.crawls()? {
+                    let line = self.crawl_line(record, indexing.clone());
+                    if !emit(Reply::CrawlLine(Box::new(line))) {
                         break;
                     }
                 }
@@ -363,6 +373,29 @@ impl Control {
         }
     }
 
+    fn crawl_line(&self, record: CrawlRecord, indexing: Option<IndexReport>) -> CrawlLine {
+        let CrawlRecord { crawl, state, stats, fault, .. } = record;
+        CrawlLine {
+            no: crawl.no,
+            state,
+            is_live: self.is_live(crawl.no),
+            fault,
+            pages: stats.pages,
+            queued: stats.queued,
+            errors: stats.errors(),
+            created_at: crawl.created_at,
+            start: crawl.seeds.texts().into_iter().next(),
+            name: crawl.name,
+            indexing,
+        }
+    }
+
+    /// How far the index of this process is behind, if it fails.
+    fn index_trouble(&self) -> Option<IndexReport> {
+        let report = self.engine.as_ref().map(|(engine, _)| engine.indexing());
+        report.filter(|report| report.trouble.is_some())
+    }
+
     fn crawl_reply(
         &self,
         record: CrawlRecord,
@@ -376,8 +409,7 @@ impl Control {
         let sites = if with_sites { self.sites(no)? } else { Vec::new() };
         let moved_seeds = if with_sites { self.moved_seeds(&record)? } else { Vec::new() };
         let is_live = self.is_live(no);
-        let indexing = self.engine.as_ref().map(|(engine, _)| engine.indexing());
-        let indexing = indexing.filter(|report| report.trouble.is_some());
+        let indexing = self.index_trouble();
         Ok(CrawlReply { is_live, record, progress, sites, moved_seeds, indexing })
     }
 
