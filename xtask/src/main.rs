@@ -5,6 +5,7 @@ mod build;
 mod guard;
 mod load_client;
 mod manners;
+mod many_crawls;
 mod misbehave;
 mod process;
 mod search_load;
@@ -22,6 +23,8 @@ const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
+  cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
+                                       for a list
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
   cargo xtask abuse [ATTACK]...        attack a service: what it costs everybody else, as a table
                                        (fairness, outage, drips, costs, hang-ups, secrets; all of them if
@@ -65,6 +68,9 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["manners", numbers @ ..] if numbers.len() <= 1 => {
             let kills = usize::try_from(number(numbers, 0, 5)?).context("too many kills")?;
             manners::manners(kills)?;
+        }
+        ["many-crawls", numbers @ ..] if numbers.len() <= 1 => {
+            many_crawls::many_crawls(number(numbers, 0, 5_000)?)?;
         }
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;

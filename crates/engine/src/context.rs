@@ -41,6 +41,16 @@ pub(crate) struct CrawlContext {
 }
 
 impl CrawlContext {
+    /// For a crawl that is to be run. Fails if it cannot be.
+    pub(crate) fn to_run(crawl: Crawl, key_seed: u64) -> Result<Self, RequestError> {
+        if crawl.is_import() {
+            let no = crawl.no;
+            let what = format!("{no} is an import: nothing can be fetched for it; import again");
+            return Err(RequestError::WrongState(what));
+        }
+        Self::new(crawl, key_seed)
+    }
+
     pub(crate) fn new(crawl: Crawl, key_seed: u64) -> Result<Self, RequestError> {
         let refuse = |error: String| RequestError::BadArgument(error);
         let scope = Scope::of(&crawl).map_err(|error| refuse(error.to_string()))?;

@@ -10,7 +10,6 @@ use tokio::sync::mpsc;
 use crate::context::CrawlContext;
 use crate::crawl_task::{Arrival, Event};
 use crate::faults::Faults;
-use crate::stored_page::earlier_page;
 
 #[derive(Clone)]
 pub(crate) struct FetchStage {
@@ -89,7 +88,7 @@ impl FetchStage {
 /// What the server said about the version of a page that an earlier crawl stored. A page whose body
 /// was not kept is asked for without conditions: there would be nothing to take its links from.
 fn validators(store: &dyn Store, base: CrawlNo, visit: &Visit) -> Validators {
-    match earlier_page(store, base, &visit.url) {
+    match store.page_of(base, &visit.url) {
         // Trouble with the store shows up when the step is committed.
         Ok(Some(page)) if page.is_ok() && page.body.is_some() => {
             Validators { etag: page.etag, last_modified: page.last_modified }

@@ -10,13 +10,16 @@ use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
 use telusur_ledger::{Event as LedgerEvent, Step, Store, StoreError};
-use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit};
+use telusur_model::{
+    Clock, Crawl, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit,
+};
 use telusur_parse_pool::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::asked_before::AskedBefore;
 use crate::change::CrawlChange;
 use crate::commit_stage::{self, Writer};
+use crate::context::CrawlContext;
 use crate::crawl_task::{Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHosts, Reply, Waits};
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
@@ -321,6 +324,11 @@ impl EngineHandle {
     /// Why no further crawl should be started now: it would only wait with the others.
     pub fn holds_back(&self) -> Option<PauseReason> {
         self.holding_back.get()
+    }
+
+    /// Whether a crawl can be run at all. Compiles its patterns: never call it on an async thread.
+    pub fn check(&self, crawl: &Crawl) -> Result<(), RequestError> {
+        CrawlContext::to_run(crawl.clone(), self.store.key_seed()).map(drop)
     }
 
     /// Runs a crawl of the store, from where it is.

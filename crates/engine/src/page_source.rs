@@ -19,8 +19,10 @@ use crate::stored_page::{stored_answer, unreadable};
 
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
-/// Origins whose rights are remembered.
+/// Origins whose rights are remembered, each once for every name that crawls go by.
 const ORIGINS_MAX: usize = 10_000;
+/// Crawls of which is remembered how they read their pages.
+const CRAWLS_MAX: usize = 10_000;
 
 /// Gives an indexer the pages that it has not seen.
 pub(crate) trait PageSource: Send + Sync {
@@ -62,10 +64,24 @@ pub(crate) struct StoredSource {
     parser: Arc<dyn Parser>,
     /// Where a running crawl puts pages that it has read.
     fresh_pages: Arc<FreshPages>,
-    /// The words about rights in robots.txt files that were read lately, by origin.
-    rights: Mutex<HashMap<String, Vec<String>>>,
-    /// What makes the keys of URLs, by crawl.
-    keyers: Mutex<HashMap<CrawlNo, UrlKeyer>>,
+    /// The words about rights in robots.txt files that were read lately.
+    rights: Mutex<HashMap<RobotsReader, Vec<String>>>,
+    crawls: Mutex<HashMap<CrawlNo, OfCrawl>>,
+}
+
+/// Who reads which robots.txt: a file may say one thing to one crawler and another to the next.
+#[derive(PartialEq, Eq, Hash)]
+struct RobotsReader {
+    origin: String,
+    product_token: Arc<str>,
+}
+
+/// What a crawl's settings mean for its pages.
+#[derive(Clone)]
+struct OfCrawl {
+    keyer: UrlKeyer,
+    /// The name that robots.txt files know the crawl by.
+    product_token: Arc<str>,
 }
 
 impl PageSource for StoredSource {
@@ -93,7 +109,7 @@ impl StoredSource {
             parser: Arc::new(InProcess::default()),
             fresh_pages: Arc::default(),
             rights: Mutex::default(),
-            keyers: Mutex::default(),
+            crawls: Mutex::default(),
         }
     }
 
@@ -115,22 +131,31 @@ impl StoredSource {
         let mut contents = self.contents(pages)?.into_iter();
         let mut document = |page: &PageRecord| {
             let Some(read) = contents.next().flatten() else { return Ok(None) };
-            let rights = self.rights_of(page)?;
-            let keyer = self.keyer(page.crawl)?;
+            let OfCrawl { keyer, product_token } = self.of_crawl(page.crawl)?;
+            let rights = self.rights_of(page, product_token)?;
             Ok(Some(document_of(page, read, rights, &keyer)))
         };
         pages.iter().map(&mut document).collect()
     }
 
-    fn keyer(&self, crawl: CrawlNo) -> Result<UrlKeyer, StoreError> {
-        let mut known = self.keyers.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keyer) = known.get(&crawl) {
-            return Ok(*keyer);
+    fn of_crawl(&self, crawl: CrawlNo) -> Result<OfCrawl, StoreError> {
+        let mut known = self.crawls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(of_crawl) = known.get(&crawl) {
+            return Ok(of_crawl.clone());
         }
-        let keeps_tracking = self.store.crawl(crawl)?.is_some_and(|it| it.crawl.keep_tracking);
-        let keyer = UrlKeyer { seed: self.store.key_seed(), drop_tracking: !keeps_tracking };
-        known.insert(crawl, keyer);
-        Ok(keyer)
+        let record = self.store.crawl(crawl)?;
+        let settings = record.as_ref().map(|record| &record.crawl);
+        let keeps_tracking = settings.is_some_and(|crawl| crawl.keep_tracking);
+        let agent = settings.map_or("", |crawl| crawl.fetch.user_agent.as_str());
+        let of_crawl = OfCrawl {
+            keyer: UrlKeyer { seed: self.store.key_seed(), drop_tracking: !keeps_tracking },
+            product_token: product_token(agent).into(),
+        };
+        if known.len() >= CRAWLS_MAX {
+            known.clear();
+        }
+        known.insert(crawl, of_crawl.clone());
+        Ok(of_crawl)
     }
 
     /// What is in pages, as far as the index wants it; `None` for those that are not to be found.
@@ -184,18 +209,21 @@ impl StoredSource {
     }
 
     /// What the page and its origin say about its use.
-    fn rights_of(&self, page: &PageRecord) -> Result<Vec<String>, StoreError> {
-        let origin = page.url.origin();
+    fn rights_of(
+        &self,
+        page: &PageRecord,
+        product_token: Arc<str>,
+    ) -> Result<Vec<String>, StoreError> {
+        let reader = RobotsReader { origin: page.url.origin(), product_token };
         let mut known = self.rights.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ORIGINS_MAX {
             known.clear();
         }
-        let mut words = match known.get(&origin) {
+        let mut words = match known.get(&reader) {
             Some(words) => words.clone(),
             None => {
-                let agent = self.store.crawl(page.crawl)?.map(|it| it.crawl.fetch.user_agent);
-                let words = self.content_signals(&origin, &agent.unwrap_or_default())?;
-                known.insert(origin, words.clone());
+                let words = self.content_signals(&reader)?;
+                known.insert(reader, words.clone());
                 words
             }
         };
@@ -205,10 +233,10 @@ impl StoredSource {
         Ok(words)
     }
 
-    fn content_signals(&self, origin: &str, agent: &str) -> Result<Vec<String>, StoreError> {
-        let Some(row) = self.store.origin(origin)? else { return Ok(Vec::new()) };
+    fn content_signals(&self, reader: &RobotsReader) -> Result<Vec<String>, StoreError> {
+        let Some(row) = self.store.origin(&reader.origin)? else { return Ok(Vec::new()) };
         let RobotsAnswer::Text { text } = row.robots else { return Ok(Vec::new()) };
-        let rules = Rules::parse(&text, product_token(agent));
+        let rules = Rules::parse(&text, &reader.product_token);
         let signals = rules.content_signals().flat_map(|signal| signal.split(','));
         Ok(signals.map(|word| word.trim().to_ascii_lowercase()).collect())
     }
@@ -283,9 +311,12 @@ pub(crate) fn may_be_found(page: &PageRecord) -> bool {
     page.is_ok() && !page.directives.noindex && !page.soft_404 && page.parse_failed.is_none()
 }
 
-/// The keys of the addresses that redirected to a page.
+/// The keys of all addresses that lead to a page, but for its own: those that redirected to it, and for
+/// an id, which goes by the address that was asked for, the one where it ended.
 fn aliases(page: &PageRecord, keyer: &UrlKeyer) -> Vec<UrlKey> {
-    page.redirects.iter().filter_map(|url| Some(keyer.key(&PageUrl::parse(url).ok()?))).collect()
+    let before = page.redirects.iter().filter_map(|url| PageUrl::parse(url).ok());
+    let keys = before.chain([page.url.clone()]).map(|url| keyer.key(&url));
+    keys.filter(|key| *key != page.key).collect()
 }
 
 fn out_links(links: Vec<Link>, is_nofollow: bool, keyer: &UrlKeyer) -> Vec<OutLink> {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use telusur_frontier::{Frontier, Linear};
 use telusur_model::{
-    CrawlNo, CrawlState, CrawlStats, Limits, Moment, Progress, SiteShare, WalkCoverage, jain_index,
+    CrawlNo, CrawlState, CrawlStats, Limits, Moment, Progress, SiteShare, WalkCoverage,
 };
 
 use crate::linear_run::walk_coverage;
@@ -12,8 +12,6 @@ use crate::parse_costs::parked_hosts;
 
 /// The rate shown is that of the last ten seconds.
 const WINDOW_MS: u64 = 10_000;
-/// Sites shown.
-const SITES_MAX: usize = 10;
 /// Least time between two looks at the walks of a linear crawl.
 const WALKS_MS_MIN: u64 = 500;
 
@@ -67,7 +65,8 @@ impl WalksShown {
     }
 }
 
-/// A snapshot of a crawl.
+/// A snapshot of a crawl. Ten times a second for every crawl: what it costs must not grow with the number
+/// of sites or hosts.
 pub(crate) fn snapshot(
     crawl: CrawlNo,
     state: CrawlState,
@@ -76,11 +75,7 @@ pub(crate) fn snapshot(
     meter: &RateMeter,
     frontier: &Frontier,
 ) -> Progress {
-    let mut sites: Vec<(String, u64)> =
-        frontier.sites(crawl).map(|(site, pages)| (site.to_string(), pages)).collect();
-    let fairness_index = jain_index(sites.iter().map(|(_, pages)| *pages));
-    sites.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
-    let sites_total = sites.len() as u64;
+    let shares = frontier.site_shares(crawl).unwrap_or_default();
     let pages_per_second = meter.per_second();
     Progress {
         suspects_network: frontier.cut_off_since(crawl).is_some(),
@@ -90,13 +85,13 @@ pub(crate) fn snapshot(
         in_flight: frontier.in_flight(crawl),
         pages_per_second,
         eta_s: eta_s(stats, limits, pages_per_second),
-        sites: sites
+        sites_total: shares.sites,
+        fairness_index: shares.fairness_index,
+        sites: shares
+            .top
             .into_iter()
-            .take(SITES_MAX)
-            .map(|(site, pages)| SiteShare { site, pages, queued: 0 })
+            .map(|(site, pages)| SiteShare { site: site.to_string(), pages, queued: 0 })
             .collect(),
-        sites_total,
-        fairness_index,
         stats: stats.clone(),
         index_lag: 0,
         walks: Vec::new(),

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use telusur_ledger::{Body, Store, StoreError, UrlState};
-use telusur_model::{CrawlNo, PageContent, PageRecord, PageUrl, ParsedPage, RawPage};
+use telusur_ledger::{Body, Store, StoreError};
+use telusur_model::{CrawlNo, PageContent, PageRecord, ParsedPage, RawPage};
 use telusur_parse_pool::{Parser, PoolError, Reading};
 
 /// Reads stored pages again.
@@ -61,18 +61,6 @@ fn found<T>(reading: Result<Reading<T>, PoolError>) -> Result<Option<T>, StoreEr
 pub(crate) fn unreadable(error: PoolError) -> StoreError {
     let source = std::io::Error::other(error);
     StoreError::Io { doing: "read a stored page".to_owned(), source }
-}
-
-/// The page that a crawl stored for a URL.
-pub(crate) fn earlier_page(
-    store: &dyn Store,
-    crawl: CrawlNo,
-    url: &PageUrl,
-) -> Result<Option<PageRecord>, StoreError> {
-    match store.url(crawl, url)?.map(|known| known.state) {
-        Some(UrlState::Page { seq }) => store.page(crawl, seq),
-        _ => Ok(None),
-    }
 }
 
 /// The answer to an earlier visit as it came; `None` if its body was not kept.

@@ -25,7 +25,7 @@ use crate::parse_stage::{PageRead, ParseWork, ParseWorker};
 use crate::robots_reading::{PrerequisiteEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
-use crate::stored_page::{earlier_page, stored_answer};
+use crate::stored_page::stored_answer;
 use crate::trap_watch::{Noted, Seen};
 
 impl ParseWorker {
@@ -231,7 +231,7 @@ impl ParseWorker {
     /// The page that the repeated crawl has for this URL.
     fn earlier(&self, asked: &Asked<'_>) -> Option<PageRecord> {
         let base = asked.context.crawl.recrawl_of?;
-        earlier_page(self.store.as_ref(), base, &asked.visit.url).ok().flatten()
+        self.store.page_of(base, &asked.visit.url).ok().flatten()
     }
 
     fn page(

@@ -10,10 +10,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use telusur_frontier::{Linear, LinearNext, Opening};
-use telusur_model::{IdOutcome, Moment, Resume, Retry, Template, Walk, WalkRules};
+use telusur_model::{IdOutcome, IdState, Moment, Resume, Retry, Template, Walk, WalkRules};
 
 const IDS: u64 = 10_000_000;
 const IN_FLIGHT: usize = 8;
+const ATTEMPTS: u8 = 2;
 
 fn main() {
     let ids = std::env::args().nth(1).map_or(IDS, |text| text.parse().expect("a number of ids"));
@@ -21,7 +22,7 @@ fn main() {
     let rules = WalkRules {
         min: Some(1),
         max: Some(ids),
-        attempts: 2,
+        attempts: ATTEMPTS,
         cooldown_ms: 60_000,
         ..WalkRules::new(template.clone())
     };
@@ -44,7 +45,8 @@ fn main() {
                 now = now.plus_ms(1);
                 let random = usize::try_from(mix(visits) >> 32).expect("32 bits") % in_flight.len();
                 let (id, attempt) = in_flight.swap_remove(random);
-                black_box(linear.answered(0, id, answer(id, attempt), now));
+                let state = IdState::after(answer(id, attempt), attempt, ATTEMPTS);
+                black_box(linear.became(0, id, state, now));
             }
             LinearNext::Wait(until) => now = until.expect("retries are left"),
             LinearNext::Finished => break,

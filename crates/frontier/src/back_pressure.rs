@@ -90,6 +90,8 @@ impl Frontier {
         let state = self.hosts.get_mut(host);
         let charge = state.parse_cost.note(cost, now);
         state.pace.keep_quiet_until(state.parse_cost.quiet_until());
+        let is_parked = state.parse_cost.parked(now).is_some();
+        self.hosts.note_parked(host, is_parked);
         self.refresh_host(host);
         match self.charge_site(host, cost) {
             ParseCharge::None => charge,
@@ -111,8 +113,9 @@ impl Frontier {
 
     /// The hosts of a crawl that are not asked because their pages keep killing the parser.
     pub fn parked_hosts(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Host, Parked)> {
-        let queues = self.crawls.get(&crawl).into_iter().flat_map(|crawl| crawl.queues.keys());
-        queues.filter_map(|&id| {
+        let crawl = self.crawls.get(&crawl);
+        let is_of_crawl = move |id: &HostId| crawl.is_some_and(|it| it.queues.contains_key(id));
+        self.hosts.parked_once().filter(is_of_crawl).filter_map(|id| {
             let host = self.hosts.get(id);
             Some((&host.host, host.parse_cost.parked(self.now)?))
         })

@@ -15,6 +15,7 @@ use crate::host::HostId;
 use crate::ids::Ids;
 use crate::rules::RobotsWatch;
 use crate::site_queue::{First, SiteQueue};
+use crate::site_shares::SiteShares;
 use crate::standing::Standing;
 
 /// A site's number in its crawl.
@@ -52,6 +53,7 @@ pub(crate) struct CrawlState {
     pub(crate) queues: BTreeMap<HostId, HostQueue>,
     pub(crate) sites: Vec<SiteState>,
     pub(crate) site_ids: BTreeMap<Site, SiteId>,
+    pub(crate) shares: SiteShares,
     /// Sites of which nothing is handed out.
     pub(crate) blocked: BTreeSet<SiteId>,
     /// Hosts that may be asked now and that answer in time.
@@ -289,6 +291,7 @@ impl CrawlState {
             queues: BTreeMap::new(),
             sites: Vec::new(),
             site_ids: BTreeMap::new(),
+            shares: SiteShares::default(),
             blocked: BTreeSet::new(),
             ready: SiteQueue::default(),
             ready_doubtful: SiteQueue::default(),
@@ -376,6 +379,7 @@ impl CrawlState {
         let served = self.least_service();
         self.site_ids.insert(site.clone(), id);
         self.sites.push(SiteState { site, pages: 0, served, queues_holding: 0, fruitless: 0 });
+        self.shares.join(id, &self.sites);
         id
     }
 
@@ -385,8 +389,8 @@ impl CrawlState {
 
     /// Adds pages of an earlier run.
     pub(crate) fn credit_pages(&mut self, site: SiteId, pages: u64) {
+        self.add_pages(site, pages);
         let state = &mut self.sites[site.index()];
-        state.pages += pages;
         state.served = state.pages;
     }
 
@@ -535,8 +539,15 @@ impl CrawlState {
         self.outstanding -= 1;
         if stored_page {
             self.pages_done += 1;
-            self.sites[site.index()].pages += 1;
+            self.add_pages(site, 1);
         }
+    }
+
+    fn add_pages(&mut self, site: SiteId, pages: u64) {
+        let state = &mut self.sites[site.index()];
+        let before = state.pages;
+        state.pages += pages;
+        self.shares.grow(site, before, &self.sites);
     }
 
     /// When another visit may be handed out, apart from hosts and addresses; `None` if only an
@@ -615,7 +626,7 @@ impl CrawlState {
 }
 
 impl SiteId {
-    fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         usize::try_from(self.0).expect("a u32 fits")
     }
 }

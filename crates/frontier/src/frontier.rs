@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use telusur_model::{
     CrawlNo, Door, FetchOutcome, Fetched, Host, Moment, NetworkSign, Politeness, Purpose,
-    QueuePlace, Site, Visit,
+    QueuePlace, Visit,
 };
 
 use crate::back_pressure::SiteWatch;
@@ -432,7 +432,11 @@ impl Frontier {
     }
 
     /// The sites of a crawl and the pages of each.
-    pub fn sites(&self, crawl: CrawlNo) -> impl Iterator<Item = (&Site, u64)> {
+    #[cfg(test)]
+    pub(crate) fn sites(
+        &self,
+        crawl: CrawlNo,
+    ) -> impl Iterator<Item = (&telusur_model::Site, u64)> {
         let crawl = self.crawls.get(&crawl).into_iter();
         crawl.flat_map(|crawl| crawl.sites.iter().map(|site| (&site.site, site.pages)))
     }

@@ -1,6 +1,6 @@
 //! What all crawls share about a host and about an address: politeness is owed once, whoever asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use telusur_model::{CrawlNo, Host, Moment, QueuePlace};
@@ -117,6 +117,9 @@ fn is_long_ago(last_start: Option<Moment>, now: Moment) -> bool {
 pub(crate) struct Hosts {
     ids: BTreeMap<Host, HostId>,
     states: BTreeMap<HostId, HostState>,
+    /// Those that were parked for what their pages do to the parser when the last page was parsed that
+    /// says anything about it. Their time may be over.
+    parked_once: BTreeSet<HostId>,
     ids_used: u32,
 }
 
@@ -149,12 +152,25 @@ impl Hosts {
         self.states.get_mut(&id)
     }
 
+    /// Hosts that are parked, or were and may be again: few among all.
+    pub(crate) fn parked_once(&self) -> impl Iterator<Item = HostId> {
+        self.parked_once.iter().copied()
+    }
+
+    pub(crate) fn note_parked(&mut self, id: HostId, is_parked: bool) {
+        match is_parked {
+            true => self.parked_once.insert(id),
+            false => self.parked_once.remove(&id),
+        };
+    }
+
     pub(crate) fn forget_unused(&mut self, now: Moment) {
-        let ids = &mut self.ids;
-        self.states.retain(|_, state| {
+        let (ids, parked_once) = (&mut self.ids, &mut self.parked_once);
+        self.states.retain(|id, state| {
             let keep = !state.may_be_forgotten(now);
             if !keep {
                 ids.remove(&state.host);
+                parked_once.remove(id);
             }
             keep
         });

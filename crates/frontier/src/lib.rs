@@ -20,6 +20,7 @@ mod standing;
 mod crawl;
 mod head;
 mod site_queue;
+mod site_shares;
 
 mod ids;
 mod linear;
@@ -46,3 +47,4 @@ pub use crate::frontier::Frontier;
 pub use crate::linear::{Linear, LinearNext, Opened, Opening, ResumeNote, WalkState};
 pub use crate::parse_cost::{COSTLY_PARSE_MS, PageCost, Parked, ParseCharge};
 pub use crate::retry_after::RetryAfterWait;
+pub use crate::site_shares::SharesShown;

@@ -29,7 +29,7 @@ mod track;
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{IdOutcome, IdState, Moment, Run};
+use telusur_model::{IdState, Moment};
 
 use crate::linear::rotation::Rotation;
 
@@ -117,20 +117,6 @@ impl Linear {
         LinearNext::Wait(due.min())
     }
 
-    /// An id answered. Returns what the store has to keep, in the same step as the page; `None` if
-    /// the id was not in flight.
-    pub fn answered(
-        &mut self,
-        walk: usize,
-        id: u64,
-        answer: IdOutcome,
-        now: Moment,
-    ) -> Option<Run> {
-        let (leg, run) = self.walks.get_mut(walk)?.answered(id, answer, now)?;
-        self.leave_if_finished(self.place_first[walk] + leg);
-        Some(run)
-    }
-
     /// An id that was in flight is this now: what the store has kept. False if it was not in flight.
     pub fn became(&mut self, walk: usize, id: u64, state: IdState, now: Moment) -> bool {
         let leg = self.walks.get_mut(walk).and_then(|walk| walk.became(id, state, now));
@@ -138,15 +124,6 @@ impl Linear {
             self.leave_if_finished(self.place_first[walk] + leg);
         }
         leg.is_some()
-    }
-
-    /// An id that was handed out is not asked for after all; it will be handed out again.
-    pub fn unasked(&mut self, walk: usize, id: u64, now: Moment) {
-        let leg = self.walks.get_mut(walk).and_then(|state| state.unasked(id, now));
-        if let Some(leg) = leg {
-            // It may have been past the stop, and the last one under way.
-            self.leave_if_finished(self.place_first[walk] + leg);
-        }
     }
 
     /// The walks, in order.

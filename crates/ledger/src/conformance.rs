@@ -59,6 +59,10 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
             "a link to an id in the step of its page is no second page",
             ids::takes_links_to_ids_in_their_step,
         ),
+        (
+            "an id that was redirected is found where it ended",
+            ids::finds_redirected_ids_where_they_ended,
+        ),
         ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
@@ -683,7 +687,7 @@ pub fn crawl(seeds: &[&str]) -> Crawl {
     }
 }
 
-fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+pub(crate) fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
     let mut crawl = crawl(seeds);
     crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
@@ -696,7 +700,7 @@ fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 
-fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+pub(crate) fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
@@ -724,7 +728,7 @@ fn source(crawl: CrawlNo, url: &str, depth: u16, at: u64) -> LinkSource {
 }
 
 /// A step in which one visit found a page with these links.
-fn step(
+pub(crate) fn step(
     store: &dyn Store,
     record: &CrawlRecord,
     visit: Visit,

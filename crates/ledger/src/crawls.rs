@@ -1,6 +1,8 @@
 //! Crawls: accepted, changed, finished, removed.
 
-use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
+use telusur_model::{
+    Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp, UrlKeyer,
+};
 
 use crate::fold::{CrawlRow, decode_row, encode_row, names_of};
 use crate::layout::{self, crawl_key, decode};
@@ -18,7 +20,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         let mut memory = self.memory();
         memory.refuse_if_broken()?;
         let mut crawl = new.crawl;
-        crawl.no = self.free_number(memory.crawls)?;
+        crawl.no = self.free_number(memory.crawls);
         crawl.id = CrawlId::new(crawl.created_at, new.random);
         let accepted = CrawlAccepted { crawl: crawl.clone(), key_seed: self.key_seed() };
         self.write(&mut memory, Step::of(Event::CrawlAccepted(Box::new(accepted))))?;
@@ -106,19 +108,23 @@ impl<S: Storage> CrawlStore for Ledger<S> {
 impl<S: Storage> Ledger<S> {
     /// The next number whose bodies lie nowhere: should the state database ever be lost, the bodies
     /// it knew are not written over.
-    fn free_number(&self, last: u32) -> Result<CrawlNo, StoreError> {
-        let taken = self.bodies().crawls()?;
+    fn free_number(&self, last: u32) -> CrawlNo {
         let mut no = CrawlNo(last + 1);
-        while taken.contains(&no.to_string()) {
+        while self.bodies_found().contains(&no) {
             no = CrawlNo(no.0 + 1);
         }
-        Ok(no)
+        no
     }
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
         let CrawlRow { crawl, state, state_since, fault, .. } = row;
         Ok(CrawlRecord { crawl, state, stats, state_since, fault })
+    }
+
+    /// What makes the keys of a crawl's URLs.
+    pub(crate) fn keyer_of(&self, no: CrawlNo) -> Result<Option<UrlKeyer>, StoreError> {
+        Ok(read_row(self.rows(), no)?.map(|row| row.keyer(self.key_seed())))
     }
 
     /// Changes the row of a crawl, if there is one. Even after a commit that failed: the row depends on
@@ -131,12 +137,15 @@ impl<S: Storage> Ledger<S> {
 
     /// Finishes what a killed `rm` began.
     pub(crate) fn finish_removals(&self) -> Result<(), StoreError> {
-        for row in all_rows(self.rows())? {
-            if row.removing {
-                self.remove_rows(row.crawl.no)?;
+        let mut removing = Vec::new();
+        for row in self.rows().prefix(Table::Crawls, []) {
+            let bytes = row?.1;
+            // At every start, for every crawl: most rows need not be read any further.
+            if may_be_removing(&bytes) {
+                removing.extend(Some(decode_row(&bytes)?).filter(|row| row.removing));
             }
         }
-        Ok(())
+        removing.iter().try_for_each(|row| self.remove_rows(row.crawl.no))
     }
 
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed.
@@ -184,6 +193,12 @@ fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
     rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
 }
 
+/// Whether a row says that its removal has begun. It may also be a pattern or a name that says so.
+fn may_be_removing(bytes: &[u8]) -> bool {
+    const MARK: &[u8] = b"\"removing\":true";
+    bytes.windows(MARK.len()).any(|window| window == MARK)
+}
+
 pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, StoreError> {
     match rows.get(Table::Stats, crawl_key(no))? {
         Some(bytes) => decode(&bytes, "stats"),
@@ -194,7 +209,9 @@ pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, St
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::conformance::{create, first, step};
     use crate::in_memory::InMemory;
+    use crate::{FrontierStore, Step, Store};
 
     /// A new crawl once made a memory count as good again that ran ahead of the disk.
     #[test]
@@ -204,5 +221,45 @@ mod tests {
         let crawl = crate::conformance::crawl(&["http://a.test/"]);
         assert!(store.create(NewCrawl { crawl, random: 1 }).is_err());
         assert!(store.memory().broken);
+    }
+
+    /// A step that says how long a crawl ran, and brings links of it from a file that is in no queue.
+    fn step_with_links(store: &dyn Store, record: &CrawlRecord) -> Step {
+        let links = ["http://a.test/1", "http://a.test/2"];
+        let page = step(store, record, first(store, record, "a.test"), 200, &links);
+        let found = page.events.into_iter().filter(|it| matches!(it, Event::LinksFound(_)));
+        let ran = Event::CrawlRan { crawl: record.crawl.no, active_ms: 100 };
+        found.chain([ran]).collect()
+    }
+
+    /// Rows of a crawl in any table, its own included.
+    fn rows_of(storage: &InMemory, no: CrawlNo) -> Vec<Table> {
+        let of_crawl = Table::OF_CRAWL.into_iter().chain([Table::Crawls, Table::Stats]);
+        let has_rows = |table: &Table| storage.prefix(*table, crawl_key(no)).next().is_some();
+        let order = storage.prefix(Table::Order, []).any(|row| *row.unwrap().1 == crawl_key(no));
+        of_crawl.filter(has_rows).chain(order.then_some(Table::Order)).collect()
+    }
+
+    /// A step that was written between the two parts of a removal once brought the crawl back into
+    /// memory: whatever came later was written for a crawl that is gone.
+    #[test]
+    fn a_step_in_the_moment_of_a_removal_revives_nothing() {
+        let storage = InMemory::default();
+        let store = Ledger::open(storage.clone()).unwrap();
+        let record = create(&store, &["http://a.test/"]);
+        let no = record.crawl.no;
+        let late = step_with_links(&store, &record);
+        let again = late.clone();
+        *store.before_lock.lock().unwrap() = Some(Box::new(move |store| {
+            store.commit(again.clone()).unwrap();
+        }));
+        store.commit(late.clone()).unwrap();
+        assert_ne!(rows_of(&storage, no), []);
+        store.remove(no).unwrap();
+        *store.before_lock.lock().unwrap() = None;
+        assert_eq!(rows_of(&storage, no), []);
+        store.commit(late).unwrap();
+        assert_eq!(rows_of(&storage, no), []);
+        assert_eq!(store.crawl(no).unwrap(), None);
     }
 }

@@ -1,7 +1,7 @@
 //! [`Ledger`]: the store of crawls over any [`Storage`]. Everything that a crawl decides about its
 //! links, budgets, ids and counters is decided here, under one lock; storage only keeps bytes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use telusur_model::{BlobRef, CrawlNo, Lane, Visit};
@@ -18,18 +18,37 @@ use crate::{Effects, Packed, Step, StoreError};
 pub struct Ledger<S> {
     storage: S,
     was_closed: bool,
+    /// Crawls whose bodies were there when the storage was opened, and whose numbers were not given yet.
+    bodies_found: HashSet<CrawlNo>,
     /// Protects the sequence, the counters and the host rows: every write goes through it. A thread
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
     recent: RecentKeys,
+    /// Runs whenever somebody is about to take the lock: so a test is the one that was faster.
+    #[cfg(test)]
+    pub(crate) before_lock: Mutex<Option<BeforeLock<S>>>,
 }
+
+/// What a test does before somebody else takes the lock.
+#[cfg(test)]
+pub(crate) type BeforeLock<S> = Box<dyn Fn(&Ledger<S>) + Send>;
 
 impl<S: Storage> Ledger<S> {
     /// Opens what is in a storage, and finishes removals that were cut short.
     pub fn open(storage: S) -> Result<Self, StoreError> {
-        let (memory, was_closed) = Memory::load(storage.rows())?;
-        let memory = Mutex::new(memory);
-        let ledger = Self { storage, was_closed, memory, recent: RecentKeys::new() };
+        let (memory, was_closed) = Memory::load(storage.rows(), storage.key_seed())?;
+        let bodies = storage.bodies().crawls()?;
+        let bodies = bodies.iter().filter_map(|alias| alias.strip_prefix("crawl_")?.parse().ok());
+        let bodies_found = bodies.filter(|no| *no > memory.crawls).map(CrawlNo).collect();
+        let ledger = Self {
+            storage,
+            was_closed,
+            bodies_found,
+            memory: Mutex::new(memory),
+            recent: RecentKeys::new(),
+            #[cfg(test)]
+            before_lock: Mutex::new(None),
+        };
         ledger.set_closed(false)?;
         ledger.finish_removals()?;
         Ok(ledger)
@@ -53,11 +72,26 @@ impl<S: Storage> Ledger<S> {
     }
 
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        #[cfg(test)]
+        self.let_test_go_first();
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    fn let_test_go_first(&self) {
+        let before_lock = || self.before_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        // Taken out meanwhile: what it does takes the lock, too.
+        let Some(hook) = before_lock().take() else { return };
+        hook(self);
+        *before_lock() = Some(hook);
     }
 
     pub(crate) fn key_seed(&self) -> u64 {
         self.storage.key_seed()
+    }
+
+    pub(crate) fn bodies_found(&self) -> &HashSet<CrawlNo> {
+        &self.bodies_found
     }
 
     pub(crate) fn closed_before(&self) -> bool {

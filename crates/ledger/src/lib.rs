@@ -104,6 +104,7 @@ pub trait FrontierStore: Send + Sync {
     /// What was found out about shapes of addresses that may be traps, in a crawl.
     fn traps(&self, crawl: CrawlNo) -> Result<Vec<TrapMark>, StoreError>;
     /// Everything known about one URL as a page.
+    /// One that only an id of a walk was redirected to is known as the page of that id.
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
     /// Everything known about one URL as a sitemap.
     fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
@@ -145,6 +146,8 @@ pub trait PageStore: Send + Sync {
     ) -> Packed;
     /// The page with this place in a crawl's order.
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError>;
+    /// The page that a crawl stored for a URL, or for an id of a walk that was redirected to it.
+    fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError>;
     /// Pages of all crawls stored after `seq`, at most `max`. The sequence is one order over all
     /// crawls: a page becomes visible only when all pages before it are.
     fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError>;

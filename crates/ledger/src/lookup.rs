@@ -1,49 +1,100 @@
-//! What is found without reading every crawl: pages in the one order of all crawls, and crawls by
-//! what people call them. Both tables are derived from others, and can be made again.
+//! What is found without reading every crawl or page: pages in the one order of all crawls, crawls by
+//! what people call them, and pages of ids by the URL that they were redirected to. All three tables are
+//! derived from others, and can be made again.
 
 use std::collections::HashMap;
 
-use telusur_model::{CrawlNo, PageRecord};
+use telusur_model::{CrawlNo, PageRecord, PageUrl, UrlKey, UrlKeyer};
 
 use crate::crawls;
 use crate::fold::{CrawlRow, decode_row, names_of};
-use crate::layout;
+use crate::layout::{self, UrlRow};
 use crate::storage::{Batch, Rows, Storage, Table};
 use crate::{Ledger, StoreError};
 
 /// Rows written in one batch while the tables are made.
 const BATCH_ROWS: usize = 10_000;
 
+/// The row that finds the page of an id by the URL that it was redirected to; `None` for other pages.
+pub(crate) fn alias_row(page: &PageRecord, keyer: &UrlKeyer) -> Option<([u8; 20], [u8; 16])> {
+    if page.redirects.is_empty() {
+        return None;
+    }
+    let key = keyer.key(&page.url);
+    (key != page.key).then(|| (layout::url_key(page.crawl, key), page.key.0.to_be_bytes()))
+}
+
 impl<S: Storage> Ledger<S> {
     /// Makes the tables of this module from the rows that they are derived from, for a storage whose
     /// last writer did not keep them.
     pub fn derive_lookups(&self) -> Result<(), StoreError> {
         let _writer = self.memory();
-        for table in [Table::Order, Table::Names] {
+        for table in [Table::Order, Table::Names, Table::Aliases] {
             self.copy_rows(table, |batch, key, _| {
                 batch.remove(table, key);
                 Ok(())
             })?;
         }
-        self.copy_rows(Table::Pages, |batch, key, _| {
-            let crawl = key.first_chunk::<4>().copied().unwrap_or_default();
-            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), crawl);
-            Ok(())
-        })?;
+        let mut keyers = HashMap::new();
         self.copy_rows(Table::Crawls, |batch, _, value| {
             let row = decode_row(value)?;
+            keyers.insert(row.crawl.no, row.keyer(self.key_seed()));
             for text in names_of(&row.crawl) {
                 batch.insert(Table::Names, layout::name_key(text, row.crawl.no), []);
             }
             Ok(())
+        })?;
+        self.copy_rows(Table::Pages, |batch, key, value| {
+            let crawl = key.first_chunk::<4>().copied().unwrap_or_default();
+            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), crawl);
+            let page: PageRecord = layout::decode(value, "pages")?;
+            let keyer = keyers.get(&page.crawl);
+            if let Some((key, value)) = keyer.and_then(|keyer| alias_row(&page, keyer)) {
+                batch.insert(Table::Aliases, key, value);
+            }
+            Ok(())
         })
+    }
+
+    /// The page that is stored for a URL, or of an id that was redirected to it.
+    pub(crate) fn page_of_url(
+        &self,
+        crawl: CrawlNo,
+        url: &PageUrl,
+    ) -> Result<Option<PageRecord>, StoreError> {
+        let Some(row) = self.row(crawl)? else { return Ok(None) };
+        let key = row.keyer(self.key_seed()).key(url);
+        match self.page_with_key(crawl, key)? {
+            Some(page) => Ok(Some(page)),
+            None => self.page_redirected_to(crawl, key),
+        }
+    }
+
+    /// The page of an id that was redirected to the URL with this key.
+    pub(crate) fn page_redirected_to(
+        &self,
+        crawl: CrawlNo,
+        key: UrlKey,
+    ) -> Result<Option<PageRecord>, StoreError> {
+        match self.rows().get(Table::Aliases, layout::url_key(crawl, key))? {
+            Some(value) => self.page_with_key(crawl, layout::key_of_url_row(&value)?),
+            None => Ok(None),
+        }
+    }
+
+    fn page_with_key(&self, crawl: CrawlNo, key: UrlKey) -> Result<Option<PageRecord>, StoreError> {
+        let row = self.rows().get(Table::Urls, layout::url_key(crawl, key))?;
+        match row.map(|row| layout::decode(&row, "urls")).transpose()? {
+            Some(UrlRow::Page { seq }) => self.page_record(crawl, seq),
+            Some(UrlRow::Queued { .. } | UrlRow::Settled(_)) | None => Ok(None),
+        }
     }
 
     /// Calls `write` with each row of a table, and commits now and then.
     fn copy_rows(
         &self,
         table: Table,
-        write: impl Fn(&mut Batch, &[u8], &[u8]) -> Result<(), StoreError>,
+        mut write: impl FnMut(&mut Batch, &[u8], &[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         for row in self.rows().prefix(table, []) {
@@ -62,13 +113,10 @@ impl<S: Storage> Ledger<S> {
         seq: u64,
         max: usize,
     ) -> Result<Vec<PageRecord>, StoreError> {
-        let Some(first) = seq.checked_add(1) else { return Ok(Vec::new()) };
+        let Some(first) = seq.checked_add(1).filter(|_| max > 0) else { return Ok(Vec::new()) };
         let mut is_there = HashMap::new();
         let mut pages = Vec::new();
         for row in self.rows().range(Table::Order, layout::order_key(first).into(), None) {
-            if pages.len() >= max {
-                break;
-            }
             let (key, value) = row?;
             let (seq, crawl) = (layout::seq_of(&key)?, layout::crawl_of(&value)?);
             let is_there = match is_there.get(&crawl) {
@@ -78,6 +126,9 @@ impl<S: Storage> Ledger<S> {
             // A page that was replaced between the two reads comes again at its new place.
             if is_there {
                 pages.extend(self.page_record(crawl, seq)?);
+            }
+            if pages.len() >= max {
+                break;
             }
         }
         Ok(pages)

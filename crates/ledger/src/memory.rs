@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::StoreError;
-use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
+use telusur_model::{CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
 
-use crate::fold::{HeldHosts, WalkRuns, load_counts};
+use crate::fold::{CrawlRow, HeldHosts, WalkRuns, load_counts};
 use crate::layout::{self, decode, decode_u64};
 use crate::storage::{BodiesEnd, Rows, Table};
 
@@ -16,6 +16,8 @@ pub(crate) struct Memory {
     pub(crate) seq: u64,
     /// The last crawl number given.
     pub(crate) crawls: u32,
+    /// The storage's seed of URL keys, for crawls that have none of their own.
+    key_seed: u64,
     pub(crate) by_crawl: HashMap<CrawlNo, CrawlMemory>,
     /// Set when a commit failed half-way: what is in memory can no longer be trusted.
     pub(crate) broken: bool,
@@ -24,6 +26,8 @@ pub(crate) struct Memory {
 /// The same for one crawl.
 pub(crate) struct CrawlMemory {
     pub(crate) limits: Limits,
+    /// What makes the keys of its URLs.
+    pub(crate) keyer: UrlKeyer,
     pub(crate) stats: CrawlStats,
     pub(crate) hosts: HashMap<Host, HostRow>,
     pub(crate) admitted_by_site: HashMap<Site, u64>,
@@ -36,7 +40,7 @@ pub(crate) struct CrawlMemory {
 
 impl Memory {
     /// What the last owner left, and whether it closed the store.
-    pub(crate) fn load(rows: &impl Rows) -> Result<(Self, bool), StoreError> {
+    pub(crate) fn load(rows: &impl Rows, key_seed: u64) -> Result<(Self, bool), StoreError> {
         let meta = |name: &str| rows.get(Table::Meta, name);
         let number = |name: &str| match meta(name)? {
             Some(bytes) => decode_u64(&bytes, name),
@@ -49,6 +53,7 @@ impl Memory {
         let memory = Self {
             seq: number(layout::META_SEQ)?,
             crawls,
+            key_seed,
             by_crawl: HashMap::new(),
             broken: false,
         };
@@ -67,7 +72,7 @@ impl Memory {
         };
         match crate::crawls::read_row(rows, no)? {
             Some(row) if !row.removing => {
-                Ok(Some(place.insert(CrawlMemory::load(rows, &row.crawl)?)))
+                Ok(Some(place.insert(CrawlMemory::load(rows, &row, self.key_seed)?)))
             }
             _ => Ok(None),
         }
@@ -104,9 +109,10 @@ impl Memory {
 
 impl CrawlMemory {
     /// A crawl of which nothing is stored yet.
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: Limits, keyer: UrlKeyer) -> Self {
         Self {
             limits,
+            keyer,
             stats: CrawlStats::default(),
             hosts: HashMap::new(),
             admitted_by_site: HashMap::new(),
@@ -116,7 +122,8 @@ impl CrawlMemory {
         }
     }
 
-    fn load(rows: &impl Rows, crawl: &Crawl) -> Result<Self, StoreError> {
+    fn load(rows: &impl Rows, row: &CrawlRow, storage_seed: u64) -> Result<Self, StoreError> {
+        let crawl = &row.crawl;
         let mut hosts = HashMap::new();
         let mut admitted_by_site = HashMap::new();
         for row in rows.prefix(Table::Hosts, layout::crawl_key(crawl.no)) {
@@ -130,6 +137,7 @@ impl CrawlMemory {
         };
         Ok(Self {
             limits: crawl.limits.clone(),
+            keyer: row.keyer(storage_seed),
             stats: crate::crawls::read_stats(rows, crawl.no)?,
             held: load_counts(rows, crawl.no, hosts.values())?,
             hosts,
@@ -138,9 +146,4 @@ impl CrawlMemory {
             runs: HashMap::new(),
         })
     }
-}
-
-/// How a crawl tells its URLs apart.
-pub(crate) fn keyer(crawl: &Crawl, seed: u64) -> UrlKeyer {
-    UrlKeyer { seed, drop_tracking: !crawl.keep_tracking }
 }

@@ -1,7 +1,9 @@
 //! Pages and their bodies.
 
 use crate::{Body, Packed, PageStore, StoreError};
-use telusur_model::{BlobRef, Crawl, CrawlNo, Keep, PageRecord, ParsedPage, RawPage, Timestamp};
+use telusur_model::{
+    BlobRef, Crawl, CrawlNo, Keep, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp,
+};
 
 use crate::Ledger;
 use crate::layout::{self, decode};
@@ -40,6 +42,10 @@ impl<S: Storage> PageStore for Ledger<S> {
 
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError> {
         self.page_record(crawl, seq)
+    }
+
+    fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError> {
+        self.page_of_url(crawl, url)
     }
 
     fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {

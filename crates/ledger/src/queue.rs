@@ -5,13 +5,14 @@ use crate::{
     UrlRecord, UrlState,
 };
 use telusur_model::{
-    Crawl, CrawlNo, Discovery, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
+    Crawl, CrawlNo, Discovery, Host, HostRow, OriginRow, PageRecord, PageUrl, Timestamp, UrlKey,
+    UrlKeyer,
 };
 
 use crate::fold;
 use crate::layout::{self, QueueRow, UrlRow, decode};
 use crate::storage::{Rows, Storage, Table};
-use crate::{Ledger, crawls, memory};
+use crate::{Ledger, crawls};
 
 impl<S: Storage> Ledger<S> {
     fn host_rows(&self, crawl: CrawlNo) -> impl Iterator<Item = Result<HostRow, StoreError>> {
@@ -149,21 +150,14 @@ impl<S: Storage> Ledger<S> {
         key_of: fn(&UrlKeyer, &PageUrl) -> UrlKey,
     ) -> Result<Option<UrlRecord>, StoreError> {
         let Some(row) = crawls::read_row(self.rows(), crawl)? else { return Ok(None) };
-        let key = key_of(&memory::keyer(&row.crawl, row.key_seed.unwrap_or(self.key_seed())), url);
+        let key = key_of(&row.keyer(self.key_seed()), url);
         let bytes = self.rows().get(Table::Urls, layout::url_key(crawl, key))?;
-        let Some(bytes) = bytes else { return Ok(None) };
+        let Some(bytes) = bytes else {
+            return Ok(self.page_redirected_to(crawl, key)?.map(known_as_page));
+        };
         match decode(&bytes, "urls")? {
             UrlRow::Settled(record) => Ok(Some(*record)),
-            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(|page| UrlRecord {
-                url: page.url.to_string(),
-                depth: page.depth,
-                via: page.via,
-                found_at: page.found_at,
-                referrer: page.referrer,
-                redirects: page.redirects,
-                lastmod: page.lastmod,
-                state: UrlState::Page { seq },
-            })),
+            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(known_as_page)),
             UrlRow::Queued { place } => {
                 let key = layout::queue_key(crawl, &url.host(), place);
                 let bytes = self.rows().get(Table::Queue, key)?;
@@ -176,5 +170,18 @@ impl<S: Storage> Ledger<S> {
                 }
             }
         }
+    }
+}
+
+fn known_as_page(page: PageRecord) -> UrlRecord {
+    UrlRecord {
+        url: page.url.to_string(),
+        depth: page.depth,
+        via: page.via,
+        found_at: page.found_at,
+        referrer: page.referrer,
+        redirects: page.redirects,
+        lastmod: page.lastmod,
+        state: UrlState::Page { seq: page.seq },
     }
 }

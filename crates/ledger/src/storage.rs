@@ -56,11 +56,13 @@ pub enum Table {
     Order,
     /// Id or name, and crawl number: finds crawls by what people call them.
     Names,
+    /// Crawl and the key of the URL that an id was redirected to, to the key of its page.
+    Aliases,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Meta,
         Self::Crawls,
         Self::Stats,
@@ -74,10 +76,19 @@ impl Table {
         Self::Traps,
         Self::Order,
         Self::Names,
+        Self::Aliases,
     ];
     /// Those whose keys begin with a crawl's number, apart from the crawl's own row.
-    pub const OF_CRAWL: [Self; 7] =
-        [Self::Queue, Self::Held, Self::Urls, Self::Pages, Self::Hosts, Self::Runs, Self::Traps];
+    pub const OF_CRAWL: [Self; 8] = [
+        Self::Queue,
+        Self::Held,
+        Self::Urls,
+        Self::Pages,
+        Self::Hosts,
+        Self::Runs,
+        Self::Traps,
+        Self::Aliases,
+    ];
 
     /// Its name, for messages and files.
     pub fn name(self) -> &'static str {
@@ -95,6 +106,7 @@ impl Table {
             Self::Traps => "traps",
             Self::Order => "order",
             Self::Names => "names",
+            Self::Aliases => "aliases",
         }
     }
 }

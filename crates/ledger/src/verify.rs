@@ -13,7 +13,7 @@ use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timesta
 use self::ids::IdsCheck;
 use crate::layout::{self, QueueRow, UrlRow, decode};
 use crate::storage::{Bodies, Rows, Storage, Table};
-use crate::{Ledger, fold, memory};
+use crate::{Ledger, fold};
 
 /// Pages read at once.
 const BATCH: usize = 256;
@@ -266,7 +266,7 @@ impl Checks {
             // A body that cannot be read was named by the check of bodies.
             Err(_) => return Ok(()),
         };
-        let keyer = memory::keyer(crawl, store.key_seed());
+        let Some(keyer) = store.keyer_of(crawl.no)? else { return Ok(()) };
         for link in links {
             let url = scope.treat_query(link);
             let row = layout::url_key(crawl.no, keyer.key(&url));

@@ -58,7 +58,9 @@ pub use crate::linear::{
 pub use crate::link_rules::LinkRules;
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
-pub use crate::progress::{HostRow, ParkedHost, Progress, RequestHistory, SiteShare, jain_index};
+pub use crate::progress::{
+    HostRow, JainSums, ParkedHost, Progress, RequestHistory, SiteShare, jain_index,
+};
 pub use crate::reason::Reason;
 pub use crate::record::{BlobRef, Change, CrawlStats, Digest, Directives, IdCounts, PageRecord};
 pub use crate::scope::{

@@ -186,15 +186,42 @@ impl HostRow {
 
 /// Jain's fairness index: 1 when all shares are equal, 1/n when one of n takes everything.
 pub fn jain_index(shares: impl IntoIterator<Item = u64>) -> f64 {
-    let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    let mut sums = JainSums::default();
     for share in shares {
-        #[expect(clippy::cast_precision_loss, reason = "an index of two digits")]
-        let share = share as f64;
-        count += 1.0;
-        sum += share;
-        squares += share * share;
+        sums.join();
+        sums.grow(0, share);
     }
-    if squares == 0.0 { 1.0 } else { sum * sum / (count * squares) }
+    sums.index()
+}
+
+/// What Jain's index is made of. Kept up to date with every share that changes, it gives the index
+/// without a pass over all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JainSums {
+    shares: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl JainSums {
+    /// One more takes part, with nothing so far.
+    pub fn join(&mut self) {
+        self.shares += 1;
+    }
+
+    /// A share has grown.
+    pub fn grow(&mut self, before: u64, now: u64) {
+        let (before, now) = (u128::from(before), u128::from(now));
+        self.sum = self.sum + now - before;
+        self.squares = (self.squares - before * before).saturating_add(now * now);
+    }
+
+    /// The index.
+    #[expect(clippy::cast_precision_loss, reason = "an index of two digits")]
+    pub fn index(&self) -> f64 {
+        let (shares, sum, squares) = (self.shares as f64, self.sum as f64, self.squares as f64);
+        if self.squares == 0 { 1.0 } else { sum * sum / (shares * squares) }
+    }
 }
 
 #[cfg(test)]

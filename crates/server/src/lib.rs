@@ -24,7 +24,7 @@ mod metrics;
 
 pub use crate::access::{KEY_COOKIE, KeyFile, KeyRingError, Scope, StoredKey};
 pub use crate::app::app;
-pub use crate::door::{ServeError, serve};
+pub use crate::door::serve;
 pub use crate::problem::{Code, Problem};
 pub use crate::service::{
     Accepted, Cursor, EventKind, EventKinds, EventReader, ExportFormat, ExportLines, Order,

@@ -104,7 +104,8 @@ fn memtable_bytes(table: Table) -> u64 {
         | Table::Runs
         | Table::Traps
         | Table::Order
-        | Table::Names => SMALL_MEMTABLE_BYTES,
+        | Table::Names
+        | Table::Aliases => SMALL_MEMTABLE_BYTES,
     }
 }
 

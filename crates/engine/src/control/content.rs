@@ -8,7 +8,7 @@ use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
 use super::Reply;
 use super::export::final_url;
 use super::handle::Emit;
-use crate::stored_page::{StoredPages, each_page, earlier_page, stored_answer};
+use crate::stored_page::{StoredPages, each_page, stored_answer};
 
 /// A stored page with everything that is in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,17 +54,27 @@ pub(super) fn stored(
 ) -> Result<Option<StoredPage>, StoreError> {
     let store = pages.store.as_ref();
     let Ok(url) = PageUrl::parse(&final_url(store, crawl, url.as_str())?) else { return Ok(None) };
-    let Some(record) = earlier_page(store, crawl.no, &url)? else { return Ok(None) };
-    let answer = stored_answer(store, &record)?;
+    let record = store.page_of(crawl.no, &url)?;
+    record.map(|record| with_content(pages, crawl, record, with_body)).transpose()
+}
+
+/// A page of a crawl with everything that is in it.
+pub(super) fn with_content(
+    pages: &StoredPages,
+    crawl: &Crawl,
+    record: PageRecord,
+    with_body: bool,
+) -> Result<StoredPage, StoreError> {
+    let answer = stored_answer(pages.store.as_ref(), &record)?;
     let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
-    Ok(Some(StoredPage {
+    Ok(StoredPage {
         crawl: crawl.id.to_string(),
         alias: crawl.no.to_string(),
         content: pages.content(&record)?,
         record,
         headers: answer.map(|answer| answer.headers).unwrap_or_default(),
         body,
-    }))
+    })
 }
 
 /// The content of one kind, page by page, oldest first.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::{Rules, product_token};
-use telusur_ledger::{Store, UrlRecord, UrlState};
+use telusur_ledger::{Store, UrlRecord};
 use telusur_model::{
     Crawl, HostRow, IdState, OriginRow, PageRecord, PageUrl, Reason, RobotsAnswer, RobotsRules,
     Scope, Timestamp, Verdict, normal_form,
@@ -86,10 +86,7 @@ pub(super) fn explain(
     url: &PageUrl,
 ) -> Result<Explanation, RequestError> {
     let known = store.url(crawl.no, url)?;
-    let page = match known.as_ref().map(|known| &known.state) {
-        Some(UrlState::Page { seq }) => store.page(crawl.no, *seq)?,
-        _ => None,
-    };
+    let page = store.page_of(crawl.no, url)?;
     let host = store.hosts(crawl.no)?.into_iter().find(|row| row.host == url.host());
     let depth = known.as_ref().map_or(0, |known| known.depth);
     Ok(Explanation {

@@ -13,15 +13,16 @@ use telusur_model::{
 use telusur_parse_pool::InProcess;
 
 use super::{
-    CoveredRun, CrawlReply, Reply, Request, content, explain, export, politeness, reparse, retry,
-    search, verify_index,
+    CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
+    politeness, reparse, retry, search, verify_index,
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::handle::EngineHandle;
+use crate::index_health::IndexReport;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
-use crate::stored_page::{StoredPages, each_page, earlier_page};
+use crate::stored_page::{StoredPages, each_page};
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
 const RUNS_IN_LINE_MAX: usize = 5_000;
@@ -92,6 +93,15 @@ impl Control {
             Request::Crawls => {
                 for record in self.store.crawls()? {
                     if !emit(Reply::Crawl(Box::new(self.crawl_reply(record, false)?))) {
+                        break;
+                    }
+                }
+            }
+            Request::CrawlList => {
+                let indexing = self.index_trouble();
+                for record in self.store.crawls()? {
+                    let line = self.crawl_line(record, indexing.clone());
+                    if !emit(Reply::CrawlLine(Box::new(line))) {
                         break;
                     }
                 }
@@ -221,7 +231,6 @@ impl Control {
                 self.engine(async |engine| engine.resume(no).await)?
             }
             Request::Resume { .. } if self.engine.is_some() => {
-                self.store.set_fault(no, None)?;
                 self.engine(async |engine| engine.run(no).await)?
             }
             Request::Resume { .. } => {
@@ -291,6 +300,15 @@ impl Control {
         Ok(self.store.last_place(crawl)?)
     }
 
+    /// The page with this place in the order of all pages, with everything that is in it. Blocks.
+    pub fn page_at(&self, crawl: CrawlNo, seq: u64) -> Result<Option<StoredPage>, RequestError> {
+        let (Some(crawl), Some(page)) = (self.store.crawl(crawl)?, self.store.page(crawl, seq)?)
+        else {
+            return Ok(None);
+        };
+        Ok(Some(content::with_content(&self.pages, &crawl.crawl, page, true)?))
+    }
+
     /// Where the links of a stored page lead; nothing if nothing of it is kept. Blocks.
     pub fn links_of(&self, page: &PageRecord) -> Result<Vec<String>, RequestError> {
         let parsed = self.pages.parsed(page)?.unwrap_or_default();
@@ -355,6 +373,29 @@ impl Control {
         }
     }
 
+    fn crawl_line(&self, record: CrawlRecord, indexing: Option<IndexReport>) -> CrawlLine {
+        let CrawlRecord { crawl, state, stats, fault, .. } = record;
+        CrawlLine {
+            no: crawl.no,
+            state,
+            is_live: self.is_live(crawl.no),
+            fault,
+            pages: stats.pages,
+            queued: stats.queued,
+            errors: stats.errors(),
+            created_at: crawl.created_at,
+            start: crawl.seeds.texts().into_iter().next(),
+            name: crawl.name,
+            indexing,
+        }
+    }
+
+    /// How far the index of this process is behind, if it fails.
+    fn index_trouble(&self) -> Option<IndexReport> {
+        let report = self.engine.as_ref().map(|(engine, _)| engine.indexing());
+        report.filter(|report| report.trouble.is_some())
+    }
+
     fn crawl_reply(
         &self,
         record: CrawlRecord,
@@ -368,8 +409,7 @@ impl Control {
         let sites = if with_sites { self.sites(no)? } else { Vec::new() };
         let moved_seeds = if with_sites { self.moved_seeds(&record)? } else { Vec::new() };
         let is_live = self.is_live(no);
-        let indexing = self.engine.as_ref().map(|(engine, _)| engine.indexing());
-        let indexing = indexing.filter(|report| report.trouble.is_some());
+        let indexing = self.index_trouble();
         Ok(CrawlReply { is_live, record, progress, sites, moved_seeds, indexing })
     }
 
@@ -437,7 +477,7 @@ impl Control {
             return Ok(());
         }
         each_page(store, base, |page| {
-            let now = earlier_page(store, crawl.no, &page.url)?;
+            let now = store.page_of(crawl.no, &page.url)?;
             let is_gone = page.is_ok() && !now.is_some_and(|now| now.is_ok());
             let what = "gone".to_owned();
             Ok(!is_gone || emit(Reply::Changed { url: page.url.to_string(), what }))

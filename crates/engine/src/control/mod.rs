@@ -18,7 +18,10 @@ mod verify_index;
 use serde::{Deserialize, Serialize};
 use telusur_index::{TopPage, TopSite};
 use telusur_ledger::{CrawlRecord, UrlRecord, VerifyReport};
-use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
+use telusur_model::{
+    ContentKind, CrawlNo, CrawlState, EngineFault, IdRun, PageRecord, Progress, Reason, SiteShare,
+    Timestamp, WalkCoverage,
+};
 
 use crate::change::CrawlChange;
 use crate::index_health::IndexReport;
@@ -36,8 +39,10 @@ pub use self::socket::{SocketGuard, ask, is_served, serve};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
-    /// All crawls.
+    /// All crawls, with everything that is known of each.
     Crawls,
+    /// All crawls, with as much of each as a list shows.
+    CrawlList,
     /// One crawl with its sites.
     Crawl {
         /// Which.
@@ -180,6 +185,8 @@ pub enum Request {
 pub enum Reply {
     /// A crawl, and its snapshot if it is in the owner's process.
     Crawl(Box<CrawlReply>),
+    /// A line of the list of crawls.
+    CrawlLine(Box<CrawlLine>),
     /// A page that answered with an error.
     ErrorPage(Box<PageRecord>),
     /// A URL.
@@ -256,6 +263,33 @@ pub struct CoveredRun {
     pub run: IdRun,
     /// Why, if they failed.
     pub why: Option<Reason>,
+}
+
+/// A crawl as a list shows it: a tenth of what is known of it, for there may be thousands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CrawlLine {
+    /// Which crawl.
+    pub no: CrawlNo,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is doing.
+    pub state: CrawlState,
+    /// Whether some process is working on it now.
+    pub is_live: bool,
+    /// Why it ended the engine, if it did.
+    pub fault: Option<EngineFault>,
+    /// Pages stored.
+    pub pages: u64,
+    /// URLs waiting.
+    pub queued: u64,
+    /// URLs that failed or answered with an error.
+    pub errors: u64,
+    /// When it was accepted.
+    pub created_at: Timestamp,
+    /// The first of its start URLs, or its first template.
+    pub start: Option<String>,
+    /// How far the owner's index is behind, if it fails.
+    pub indexing: Option<IndexReport>,
 }
 
 /// A crawl with everything that is shown of it.

@@ -119,6 +119,7 @@ impl Places {
             | Request::Reparse { .. }
             | Request::Verify => &self.streams,
             Request::Crawls
+            | Request::CrawlList
             | Request::Crawl { .. }
             | Request::Page { .. }
             | Request::Explain { .. }

@@ -81,14 +81,14 @@ impl CrawlTask {
         if self.crawls.contains_key(&crawl) {
             return Err(RequestError::WrongState(format!("{crawl} is running already")));
         }
-        if record.crawl.is_import() {
-            let what = format!("{crawl} is an import: nothing can be fetched for it; import again");
-            return Err(RequestError::WrongState(what));
-        }
-        let context = CrawlContext::new(record.crawl, self.store.key_seed())?;
+        let context = CrawlContext::to_run(record.crawl, self.store.key_seed())?;
         context.learned.traps.go_on(self.store.traps(crawl)?);
-        // Not before it is certain that it runs: who is refused stays as it is.
+        // Not before it is certain that it runs: a crawl that is refused keeps its state and its fault.
         self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;
+        if record.state == (CrawlState::Paused { why: PauseReason::EngineStopped }) {
+            // Only a user starts a crawl that was set aside: it is tried again like any other.
+            self.store.set_fault(crawl, None)?;
+        }
         for (walk, runs) in context.walks.iter().zip(&runs) {
             walk.looks.go_on(runs);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{CoveredRun, Explanation, Reply, Request};
+use telusur_engine::control::{Control, CoveredRun, Explanation, Reply, Request};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
 use telusur_ledger::{CrawlRecord, CrawlStore, Store};
 use telusur_model::{
@@ -307,6 +307,17 @@ async fn a_redirect_is_followed_to_its_end() {
             line("5", "site.test/one-by-name"),
         ]
     );
+    // Where an id ended is what a list of pages and a search hit name: it once opened nothing.
+    for url in ["http://site.test/2", "http://other.test/two"] {
+        let request = Request::Page { url: url.into(), crawl: None, with_body: false };
+        let lines = ask(&store, &request);
+        let Reply::Page(opened) = &lines[0] else { panic!("{url}: {lines:?}") };
+        assert_eq!(opened.record, two);
+        assert_eq!(explained(&store, url).page.as_ref(), Some(&two));
+        assert_eq!(explained(&store, url).known.unwrap().redirects, ["http://site.test/2"]);
+    }
+    let at = Control::of_store(store.clone()).page_at(two.crawl, two.seq).unwrap();
+    assert_eq!(at.unwrap().record, two);
 }
 
 #[tokio::test]

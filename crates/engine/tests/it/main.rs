@@ -15,6 +15,7 @@ mod hostile;
 mod linear;
 mod machine;
 mod manners;
+mod many_crawls;
 mod network;
 mod parse_fairness;
 mod parsing;

@@ -1,17 +1,20 @@
 //! Visits that come back late, hosts that are down for a while, and services that start before their
 //! network.
 
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use telusur_engine::Engine;
+use telusur_engine::control::{Control, Reply, Request};
 use telusur_ledger::{CrawlStore, FrontierStore};
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, FinishReason, Limits, PauseReason, Progress, Reason, RobotsAnswer,
-    Seeds,
+    Clock, Crawl, CrawlNo, CrawlState, EngineFault, FinishReason, Limits, PauseReason, Progress,
+    Reason, RobotsAnswer, RobotsRules, Seeds,
 };
-use telusur_testkit::FakeAnswer;
 use telusur_testkit::clock::ManualClock;
+use telusur_testkit::{FakeAnswer, FakeRequest, FakeWebFetcher, Website};
 
 use crate::bench::{Bench, accept, crawl, finished, page, polite_crawl, until, url};
 
@@ -79,24 +82,91 @@ fn slow_crawl(path: &str, per_host: u16) -> Crawl {
     crawl
 }
 
-/// Starts a crawl of a page that takes hours, and stops it while the page is under way.
-async fn stopped_crawl(bench: &Bench, engine: &Engine, no: CrawlNo) {
-    engine.handle().run(no).await.unwrap();
+/// Starts a crawl of a page that takes hours, and stops it while the page is under way. The engine's clock
+/// is moved by hand: it would run on while the writer is at work, and bring it more work than it can do.
+async fn stopped_crawl(bench: &Bench, engine: &Engine, clock: &ManualClock, no: CrawlNo) {
+    let handle = engine.handle();
+    handle.run(no).await.unwrap();
     while bench.fetcher.log().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
-    engine.handle().stop(no).await.unwrap();
+    let mut stopped = std::pin::pin!(handle.stop(no));
+    loop {
+        tokio::select! {
+            biased;
+            stopped = &mut stopped => break stopped.unwrap(),
+            () = tokio::time::sleep(Duration::from_secs(1)) => clock.advance_ms(1_000),
+        }
+    }
 }
 
 /// Its host was once taken for good: later crawls of it asked nothing and never ended.
 #[tokio::test(start_paused = true)]
 async fn a_visit_that_ends_after_its_crawl_leaves_its_host_to_others() {
-    let bench = Bench::of_hosts(slow);
+    let (bench, clock) = Bench::of_hosts_by_hand(slow);
     let store = bench.open();
     let engine = bench.engine(&store);
     let first = accept(&store, slow_crawl("/slow", 1));
-    stopped_crawl(&bench, &engine, first).await;
+    stopped_crawl(&bench, &engine, &clock, first).await;
     let second = accept(&store, slow_crawl("/", 1));
+    engine.handle().run(second).await.unwrap();
+    assert_eq!(finished_in_time(&engine, second).await.stats.ok, 1);
+    engine.shutdown().await.unwrap();
+}
+
+/// The same for what must be known before a page is asked for.
+#[tokio::test(start_paused = true)]
+async fn a_robots_txt_that_comes_after_its_crawl_leaves_its_host_to_others() {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    let (bench, clock) = Bench::of_hosts_by_hand(|_, path| match path {
+        "/robots.txt" if !ASKED.swap(true, Ordering::Relaxed) => {
+            FakeAnswer::not_found().after(Duration::from_secs(10_000))
+        }
+        "/robots.txt" => FakeAnswer::not_found(),
+        _ => page(&[]),
+    });
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let polite = || {
+        let mut crawl = slow_crawl("/", 1);
+        crawl.politeness.robots = RobotsRules::Obey;
+        accept(&store, crawl)
+    };
+    stopped_crawl(&bench, &engine, &clock, polite()).await;
+    let second = polite();
+    engine.handle().run(second).await.unwrap();
+    assert_eq!(finished_in_time(&engine, second).await.stats.ok, 1);
+    engine.shutdown().await.unwrap();
+}
+
+/// Two hosts on one address.
+struct OneAddress;
+
+impl Website for OneAddress {
+    fn address_of(&self, _: &str) -> Option<Ipv4Addr> {
+        Some(Ipv4Addr::new(127, 7, 7, 7))
+    }
+
+    fn answer_to(&self, request: FakeRequest<'_>) -> Option<FakeAnswer> {
+        Some(slow(request.host, request.target))
+    }
+}
+
+/// So was its address, with every other host that lives there.
+#[tokio::test(start_paused = true)]
+async fn a_visit_that_ends_after_its_crawl_leaves_its_address_to_others() {
+    let by_hand = Arc::new(ManualClock::new());
+    let clock = Arc::clone(&by_hand) as Arc<dyn Clock>;
+    let fetcher = FakeWebFetcher::of_website(Arc::new(OneAddress), Arc::clone(&clock));
+    let dir = tempfile::tempdir().unwrap();
+    let bench = Bench { dir, fetcher: Arc::new(fetcher), clock };
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let first = accept(&store, slow_crawl("/slow", 1));
+    stopped_crawl(&bench, &engine, &by_hand, first).await;
+    let mut neighbour = slow_crawl("/", 1);
+    neighbour.seeds = Seeds::Links(vec![url("http://b.test/")]);
+    let second = accept(&store, neighbour);
     engine.handle().run(second).await.unwrap();
     assert_eq!(finished_in_time(&engine, second).await.stats.ok, 1);
     engine.shutdown().await.unwrap();
@@ -106,11 +176,11 @@ async fn a_visit_that_ends_after_its_crawl_leaves_its_host_to_others() {
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_runs_again_takes_in_what_its_earlier_run_had_under_way() {
     for per_host in [1, 2] {
-        let bench = Bench::of_hosts(slow);
+        let (bench, clock) = Bench::of_hosts_by_hand(slow);
         let store = bench.open();
         let engine = bench.engine(&store);
         let again = accept(&store, slow_crawl("/slow", per_host));
-        stopped_crawl(&bench, &engine, again).await;
+        stopped_crawl(&bench, &engine, &clock, again).await;
         engine.handle().run(again).await.unwrap();
         let progress = finished_in_time(&engine, again).await;
         assert_eq!((progress.stats.ok, progress.stats.failed), (1, 0), "{per_host} at once");
@@ -181,6 +251,43 @@ async fn a_crawl_that_is_refused_keeps_its_state() {
     engine.handle().run(no).await.unwrap_err();
     assert_eq!(store.crawl(no).unwrap().unwrap().state, paused);
     engine.shutdown().await.unwrap();
+}
+
+/// Why a crawl was set aside was once forgotten before it was certain that it runs.
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_was_set_aside_keeps_the_reason_until_it_runs() {
+    let (bench, _) = Bench::of_hosts_by_hand(slow);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let aside = CrawlState::Paused { why: PauseReason::EngineStopped };
+    let fault = EngineFault { times: 2, why: "a queue row is damaged".into(), is_certain: true };
+    let accept_aside = |pattern: &str| {
+        let mut crawl = crawl(vec![url("http://a.test/slow")]);
+        crawl.scope.exclude = vec![pattern.to_owned()];
+        let no = accept(&store, crawl);
+        store.set_state(no, aside, bench.clock.wall()).unwrap();
+        store.set_fault(no, Some(fault.clone())).unwrap();
+        no
+    };
+    let control = Control::of_engine(store.clone(), engine.handle());
+    let resume = async |no: CrawlNo| {
+        let (control, request) = (control.clone(), Request::Resume { crawl: no.to_string() });
+        let answered = tokio::task::spawn_blocking(move || {
+            let mut lines = Vec::new();
+            control.handle(&request, &mut |line| {
+                lines.push(line);
+                true
+            });
+            lines
+        });
+        let last = answered.await.unwrap().pop();
+        let record = store.crawl(no).unwrap().unwrap();
+        (matches!(last, Some(Reply::Error { .. })), record.state, record.fault)
+    };
+    let (unusable, usable) = (accept_aside("("), accept_aside("/never"));
+    assert_eq!(resume(unusable).await, (true, aside, Some(fault.clone())));
+    assert_eq!(resume(usable).await, (false, CrawlState::Running, None));
+    engine.vanish().await;
 }
 
 fn offline() -> CrawlState {

@@ -10,7 +10,7 @@ use telusur_model::Timestamp;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, finished, page, site_crawl};
+use crate::bench::{Bench, accept, finished, page, polite_crawl, site_crawl};
 
 fn open_index(bench: &Bench) -> Arc<SearchIndex> {
     let dir = bench.dir.path().join("index");
@@ -62,6 +62,36 @@ async fn pages_are_found_as_soon_as_they_are_crawled() {
     assert!(found.hits[0].snippet_html.contains("<mark>"));
     assert_eq!(urls(&search(&store, &index, "intitle:tea")), ["http://site.test/tea"]);
     assert!(search(&store, &index, "zebra").hits.is_empty(), "nor error pages");
+}
+
+/// The words of the crawl that came first were once taken for those of every other.
+#[tokio::test]
+async fn rights_are_those_that_the_origin_gives_to_the_name_of_the_crawl() {
+    let bench = Bench::of_site(|path| match path {
+        "/robots.txt" => FakeAnswer::plain(
+            200,
+            "User-agent: One\nContent-Signal: ai-train=no\nAllow: /\n\n\
+             User-agent: Two\nContent-Signal: ai-train=yes\nAllow: /\n",
+        ),
+        "/sitemap.xml" => FakeAnswer::not_found(),
+        _ => FakeAnswer::html("<title>Coffee</title><p>Roasted beans smell of mornings."),
+    });
+    let store = bench.open();
+    let index = open_index(&bench);
+    let engine = bench.engine_with_index(&store, &index);
+    for agent in ["One/1.0", "Two/1.0"] {
+        let mut crawl = polite_crawl();
+        crawl.fetch.user_agent = agent.to_owned();
+        let no = accept(&store, crawl);
+        engine.handle().run(no).await.unwrap();
+        finished(&engine, no).await;
+    }
+    engine.shutdown().await.unwrap();
+    let crawls_with = |words: &str| {
+        let found = search(&store, &index, &format!("roasted rights:{words}"));
+        found.hits.iter().map(|hit| hit.crawl.0).collect::<Vec<_>>()
+    };
+    assert_eq!((crawls_with("ai-train=no"), crawls_with("ai-train=yes")), (vec![1], vec![2]));
 }
 
 #[tokio::test]

@@ -167,6 +167,10 @@ impl PageStore for ShortDisk {
         self.store.page(crawl, seq)
     }
 
+    fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError> {
+        self.store.page_of(crawl, url)
+    }
+
     fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
         self.store.pages_of_all_after(seq, max)
     }

@@ -55,12 +55,6 @@ impl Cooling {
         self.stretches.push_back(Stretch { first, last, attempts, opens: due, due });
     }
 
-    /// An id that was taken was not asked after all.
-    pub(crate) fn put_back(&mut self, offset: u64, attempts: u8, now: Moment) {
-        let stretch = Stretch { first: offset, last: offset, attempts, opens: now, due: now };
-        self.stretches.push_front(stretch);
-    }
-
     /// When the next id is due.
     pub(crate) fn due(&self) -> Option<Moment> {
         self.stretches.front().map(|front| front.due)

@@ -7,9 +7,9 @@
 //! halt, once every id up to there is settled: then the `stop` is known. A halt can move down until
 //! then, when an id before it turns out to be a miss; it never moves up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use telusur_model::{IdOutcome, IdState, Moment, Run};
+use telusur_model::{IdState, Moment, Run};
 
 use crate::linear::cooling::Cooling;
 use crate::linear::runs::Runs;
@@ -31,7 +31,6 @@ pub(crate) struct LegRules {
     pub(crate) last: u64,
     /// 0: it never stops before the last.
     pub(crate) margin: u64,
-    pub(crate) attempts: u8,
     pub(crate) cooldown_ms: u64,
     /// Whether ids are asked of which nothing is known.
     pub(crate) asks_fresh: bool,
@@ -42,12 +41,9 @@ pub(crate) struct LegRules {
 pub(crate) struct Leg {
     rules: LegRules,
     runs: Runs,
-    /// The next id of which nothing is known; all before it are known, in flight or returned.
+    /// The next id of which nothing is known; all before it are known or in flight.
     fresh: Option<u64>,
-    /// Fresh ids that were handed out in vain.
-    returned: BTreeSet<u64>,
-    /// The attempt that is under way.
-    in_flight: BTreeMap<u64, u8>,
+    in_flight: BTreeSet<u64>,
     cooling: Cooling,
     /// Fresh ids handed out since the last retry.
     fresh_in_row: u32,
@@ -86,8 +82,7 @@ impl Leg {
             rules,
             runs,
             fresh: rules.asks_fresh.then_some(0),
-            returned: BTreeSet::new(),
-            in_flight: BTreeMap::new(),
+            in_flight: BTreeSet::new(),
             cooling,
             fresh_in_row: 0,
             unsettled: Some(0),
@@ -122,7 +117,7 @@ impl Leg {
 
     /// Ids in flight that have no state yet.
     pub(crate) fn in_flight_first(&self) -> u64 {
-        self.in_flight.keys().filter(|offset| !self.is_known(**offset)).count() as u64
+        self.in_flight.iter().filter(|offset| !self.is_known(**offset)).count() as u64
     }
 
     /// The next id and its attempt. Only if [`can_ask`](Self::can_ask); if `only_retries`, only if
@@ -133,7 +128,7 @@ impl Leg {
             false => (self.take_fresh()?, 0),
         };
         let attempt = attempts.saturating_add(1);
-        self.in_flight.insert(offset, attempt);
+        self.in_flight.insert(offset);
         Some((offset, attempt))
     }
 
@@ -145,7 +140,7 @@ impl Leg {
     }
 
     fn has_fresh(&self) -> bool {
-        self.fresh.is_some() || !self.returned.is_empty()
+        self.fresh.is_some()
     }
 
     fn is_turn_of_retry(&self, now: Moment) -> bool {
@@ -161,9 +156,6 @@ impl Leg {
 
     fn take_fresh(&mut self) -> Option<u64> {
         self.fresh_in_row = self.fresh_in_row.saturating_add(1);
-        if let Some(offset) = self.returned.pop_first() {
-            return Some(offset);
-        }
         let offset = self.fresh?;
         self.fresh = offset.checked_add(1);
         self.skip_known();
@@ -172,21 +164,11 @@ impl Leg {
 
     // ---- events ----
 
-    /// An id answered. Returns what it is now; `None` if it was not in flight.
-    pub(crate) fn answered(
-        &mut self,
-        offset: u64,
-        answer: IdOutcome,
-        now: Moment,
-    ) -> Option<IdState> {
-        let attempt = *self.in_flight.get(&offset)?;
-        let state = IdState::after(answer, attempt, self.rules.attempts);
-        self.became(offset, state, now)
-    }
-
-    /// An id that was in flight is this now. Returns it; `None` if it was not in flight.
-    pub(crate) fn became(&mut self, offset: u64, state: IdState, now: Moment) -> Option<IdState> {
-        self.in_flight.remove(&offset)?;
+    /// An id that was in flight is this now. False if it was not in flight.
+    pub(crate) fn became(&mut self, offset: u64, state: IdState, now: Moment) -> bool {
+        if !self.in_flight.remove(&offset) {
+            return false;
+        }
         self.runs.set(Run { first: offset, last: offset, state });
         match state {
             IdState::Waiting { attempts } if self.may_ask(offset) => {
@@ -196,21 +178,7 @@ impl Leg {
             IdState::Waiting { .. } | IdState::Content => {}
         }
         self.settle();
-        Some(state)
-    }
-
-    /// An id that was handed out is not asked for after all.
-    pub(crate) fn unasked(&mut self, offset: u64, now: Moment) {
-        let Some(attempt) = self.in_flight.remove(&offset) else { return };
-        if !self.may_ask(offset) {
-            return;
-        }
-        match self.runs.at(offset) {
-            Some(_) => self.cooling.put_back(offset, attempt - 1, now),
-            None => {
-                self.returned.insert(offset);
-            }
-        }
+        true
     }
 
     // ---- the margin ----
@@ -242,7 +210,6 @@ impl Leg {
         self.misses = self.rules.margin;
         self.stop = Some(halt);
         self.fresh = None;
-        self.returned.clear();
         self.cooling.clear();
     }
 
@@ -295,7 +262,6 @@ impl Leg {
         }
         self.halt = Some(offset);
         self.cooling.forget_beyond(offset);
-        self.returned.retain(|returned| *returned <= offset);
         self.fresh = self.fresh.filter(|fresh| *fresh <= offset);
     }
 
@@ -367,7 +333,7 @@ impl Leg {
     pub(crate) fn next(&self) -> Option<u64> {
         match self.stop {
             Some(stop) => stop.checked_add(1).filter(|next| *next <= self.rules.last),
-            None => self.returned.first().copied().or(self.fresh).or_else(|| self.first_unknown()),
+            None => self.fresh.or_else(|| self.first_unknown()),
         }
     }
 
@@ -377,7 +343,7 @@ impl Leg {
         while let Some(offset) = next {
             let known_last = match self.runs.at(offset) {
                 Some(run) => run.last,
-                None if self.in_flight.contains_key(&offset) => offset,
+                None if self.in_flight.contains(&offset) => offset,
                 None => return Some(offset),
             };
             next = known_last.checked_add(1).filter(|next| *next <= self.rules.last);

@@ -73,7 +73,6 @@ impl Opening {
         let rules = LegRules {
             last: track.last(),
             margin: walk.rules().margin,
-            attempts: walk.rules().attempts,
             cooldown_ms: walk.rules().cooldown_ms,
             asks_fresh: self.resume != Resume::Holes,
         };

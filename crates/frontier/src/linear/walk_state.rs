@@ -1,7 +1,7 @@
 //! [`WalkState`]: one walk with its progress. It translates between ids, which the world knows, and
 //! the offsets of its legs; the decisions are theirs.
 
-use telusur_model::{Host, IdOutcome, IdState, Moment, Run, Walk};
+use telusur_model::{Host, IdState, Moment, Run, Walk};
 
 use crate::linear::leg::Leg;
 use crate::linear::opening::ResumeNote;
@@ -51,24 +51,10 @@ impl WalkState {
         (self.walk.id_at(track.position(offset)), attempt)
     }
 
-    /// Returns the leg of the id, and what the store has to keep.
-    pub(super) fn answered(
-        &mut self,
-        id: u64,
-        answer: IdOutcome,
-        now: Moment,
-    ) -> Option<(usize, Run)> {
-        let position = self.walk.position_of(id)?;
-        let (index, offset) = self.leg_of(position)?;
-        let state = self.legs[index].1.answered(offset, answer, now)?;
-        Some((index, Run { first: position, last: position, state }))
-    }
-
     /// Returns the leg of the id.
     pub(super) fn became(&mut self, id: u64, state: IdState, now: Moment) -> Option<usize> {
         let (index, offset) = self.leg_of(self.walk.position_of(id)?)?;
-        self.legs[index].1.became(offset, state, now)?;
-        Some(index)
+        self.legs[index].1.became(offset, state, now).then_some(index)
     }
 
     /// Whether one of its directions can ask.
@@ -95,13 +81,6 @@ impl WalkState {
     /// Whether nothing is left to ask, or under way.
     pub fn is_finished(&self) -> bool {
         self.legs.iter().all(|(_, leg)| leg.is_finished())
-    }
-
-    /// Returns the leg of the id.
-    pub(super) fn unasked(&mut self, id: u64, now: Moment) -> Option<usize> {
-        let (index, offset) = self.leg_of(self.walk.position_of(id)?)?;
-        self.legs[index].1.unasked(offset, now);
-        Some(index)
     }
 
     /// When the next retry is due.

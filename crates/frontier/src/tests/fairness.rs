@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{CrawlNo, Fairness, Moment, PageUrl, Politeness, Visit, jain_index};
+use telusur_model::{CrawlNo, Fairness, Moment, PageUrl, Politeness, Site, Visit, jain_index};
 
 use super::sim::{Rng, Sim, Web, url};
 
@@ -300,4 +300,26 @@ fn service_survives_a_restart() {
     sim.restart(0);
     let shares = shares(&mut sim, 1000);
     assert!(jain_index(shares.iter().copied()) >= 0.99, "{shares:?}");
+}
+
+/// What is shown of the sites is kept up to date page by page: never another list than all of them sorted.
+#[test]
+fn the_sites_with_the_most_pages_are_known_at_every_moment() {
+    const NAMES: [&str; 15] = [
+        "a.com", "b.com", "c.com", "d.com", "e.com", "f.com", "g.com", "h.com", "i.com", "j.com",
+        "k.com", "l.com", "m.com", "n.com", "o.com",
+    ];
+    let manners: Vec<_> = (0..).zip(NAMES).map(|(at, name)| (name, 150 - 9 * at, 3)).collect();
+    let mut sim = sim(sites(&manners), Fairness::None, 8);
+    for pages in (0..1_000).step_by(7) {
+        sim.run(Moment(u64::MAX), |sim| sim.pages_of(1) >= pages);
+        let mut all: Vec<(&Site, u64)> = sim.frontier.sites(CrawlNo(1)).collect();
+        all.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(right.0)));
+        let shown = sim.frontier.site_shares(CrawlNo(1)).unwrap();
+        assert_eq!(shown.sites, all.len() as u64);
+        let index = jain_index(all.iter().map(|(_, pages)| *pages));
+        assert!((shown.fairness_index - index).abs() < 1e-12, "{pages} pages");
+        all.truncate(10);
+        assert_eq!(shown.top, all, "{pages} pages");
+    }
 }

@@ -1,13 +1,14 @@
 //! Ids of linear crawls.
 
 use telusur_model::{
-    CrawlNo, IdCounts, IdState, LinearSeeds, QueuePlace, Reason, Resume, Seeds, Template,
+    CrawlNo, IdCounts, IdState, LinearSeeds, PageUrl, QueuePlace, Reason, Resume, Seeds, Template,
     Timestamp, Via, Visit, Walk, WalkRules,
 };
 
 use super::{Bench, Ended, assert_verified, crawl, ended, first, step, step_of, url};
 use crate::{
-    CrawlRecord, Event, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState, VisitOutcome,
+    CrawlRecord, Ending, Event, IdEnding, KeptRun, KeptState, NewCrawl, Step, Store, UrlState,
+    VisitOutcome,
 };
 
 const HOLE: KeptState = KeptState { state: IdState::Hole, why: Some(Reason::TimeoutBody) };
@@ -106,6 +107,48 @@ pub(super) fn takes_links_to_ids_in_their_step(bench: &dyn Bench) {
     }
     assert!(super::queued(&*store, &record, "a.test").is_empty());
     assert_verified(&*store);
+}
+
+pub(super) fn finds_redirected_ids_where_they_ended(bench: &dyn Bench) {
+    let end = url("http://a.test/by-name");
+    let (no, other) = {
+        let store = bench.open();
+        let (record, other) = (create(&*store), create(&*store));
+        let mut redirected = id_ended(&*store, &record, 2, CONTENT);
+        redirect(&mut redirected.ending, end.clone());
+        let endings = [id_ended(&*store, &record, 1, CONTENT), redirected];
+        store.commit(step_of(endings)).unwrap();
+        assert!(holds(&*store));
+        (record.crawl.no, other.crawl.no)
+    };
+    let store = bench.open();
+    let page = store.page_of(no, &end).unwrap().unwrap();
+    assert_eq!(page.redirects, ["http://a.test/2"]);
+    assert_eq!(store.page_of(no, &url("http://a.test/2")).unwrap().as_ref(), Some(&page));
+    let known = store.url(no, &end).unwrap().unwrap();
+    assert_eq!(known.state, UrlState::Page { seq: page.seq });
+    assert_eq!(store.page_of(other, &end).unwrap(), None);
+    assert_eq!(store.page_of(no, &url("http://a.test/by-nobody")).unwrap(), None);
+    // It is found at its new place, too.
+    store.commit(Step::of(Event::PageReadAgain(Box::new(page.clone())))).unwrap();
+    assert!(store.page_of(no, &end).unwrap().unwrap().seq > page.seq);
+    assert!(holds(&*store));
+    store.remove(no).unwrap();
+    assert_eq!(store.page_of(no, &end).unwrap(), None);
+}
+
+fn holds(store: &dyn Store) -> bool {
+    store.verify(&|_| Ok(Vec::new())).unwrap().holds()
+}
+
+/// The id was redirected before it answered.
+fn redirect(ending: &mut Ending, to: PageUrl) {
+    let from = std::mem::replace(&mut ending.visit.url, to.clone());
+    ending.visit.redirects = vec![from.to_string()];
+    if let VisitOutcome::Page(page) = &mut ending.how {
+        page.url = to;
+        page.redirects.clone_from(&ending.visit.redirects);
+    }
 }
 
 fn create(store: &dyn Store) -> CrawlRecord {

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, EngineFault, Lane, PageUrl, Purpose, QueuePlace, Timestamp, UrlKey,
-    Via, Visit,
+    UrlKeyer, Via, Visit,
 };
 
 use super::Fold;
 use crate::layout::{self, crawl_key};
-use crate::memory::{CrawlMemory, keyer};
+use crate::memory::CrawlMemory;
 use crate::storage::{Rows, Table};
 use crate::{CrawlAccepted, CrawlChange, StoreError};
 
@@ -26,6 +26,17 @@ pub(crate) struct CrawlRow {
     /// The seed of its URL keys. Rows of earlier versions have that of the storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) key_seed: Option<u64>,
+}
+
+impl CrawlRow {
+    /// What makes the keys of its URLs. `storage_seed`: that of the storage, for older rows.
+    pub(crate) fn keyer(&self, storage_seed: u64) -> UrlKeyer {
+        keyer(&self.crawl, self.key_seed.unwrap_or(storage_seed))
+    }
+}
+
+fn keyer(crawl: &Crawl, seed: u64) -> UrlKeyer {
+    UrlKeyer { seed, drop_tracking: !crawl.keep_tracking }
 }
 
 /// What a crawl can be called, apart from its alias.
@@ -52,11 +63,12 @@ impl<R: Rows> Fold<'_, R> {
             return Ok(());
         }
         self.memory.crawls = self.memory.crawls.max(no.0);
-        self.memory.by_crawl.insert(no, CrawlMemory::new(crawl.limits.clone()));
+        let keyer = keyer(&crawl, key_seed);
+        self.memory.by_crawl.insert(no, CrawlMemory::new(crawl.limits.clone(), keyer));
         self.touched_crawls.insert(no);
         let crawls = u64::from(self.memory.crawls).to_be_bytes();
         self.batch.insert(Table::Meta, layout::META_CRAWLS, crawls);
-        self.queue_seeds(&crawl, key_seed);
+        self.queue_seeds(&crawl, &keyer);
         let row = CrawlRow {
             state: CrawlState::Running,
             state_since: crawl.created_at,
@@ -69,8 +81,7 @@ impl<R: Rows> Fold<'_, R> {
         Ok(())
     }
 
-    fn queue_seeds(&mut self, crawl: &Crawl, key_seed: u64) {
-        let keyer = keyer(crawl, key_seed);
+    fn queue_seeds(&mut self, crawl: &Crawl, keyer: &UrlKeyer) {
         let mut taken = std::collections::HashSet::new();
         let pages = crawl.seeds.urls().iter().map(|url| (Purpose::Page, url, keyer.key(url)));
         let sitemap = Purpose::Sitemap { nesting: 0 };

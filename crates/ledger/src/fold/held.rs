@@ -441,7 +441,7 @@ mod tests {
         crawl: &Crawl,
         links: std::ops::Range<u32>,
     ) -> CrawlStats {
-        let keyer = crate::memory::keyer(crawl, store.key_seed());
+        let keyer = store.memory().by_crawl[&crawl.no].keyer;
         let link = |n: u32| {
             let url = PageUrl::parse(&format!("http://a.test/{n}")).unwrap();
             Discovery::page(url.clone(), keyer.key(&url), Via::Link)

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use telusur_model::{CrawlNo, CrawlStats, Host, IdState, QueuePlace, Run, UrlKey, overlay};
+use telusur_model::{
+    CrawlNo, CrawlStats, Host, IdState, PageRecord, QueuePlace, Run, UrlKey, overlay,
+};
 
 use super::{Fold, note_request};
 use crate::layout::{self, UrlRow, encode};
+use crate::lookup;
 use crate::memory::CrawlMemory;
 use crate::storage::{Rows, Table};
 use crate::{Dequeued, IdEnded, IdEnding, KeptRun, KeptState, StoreError, UrlState};
@@ -120,6 +123,7 @@ impl<R: Rows> Fold<'_, R> {
         if let Some(page) = page {
             stored_page = self.supersede(crawl, &visit.first_url().host(), page.key)?;
             if stored_page {
+                self.put_alias(&page);
                 self.store_page(*page);
             }
         }
@@ -131,6 +135,13 @@ impl<R: Rows> Fold<'_, R> {
         let id_state = Some(state.state);
         self.dequeued(Dequeued { crawl, host, place: visit.place, stored_page, id_state });
         Ok(())
+    }
+
+    /// A page goes by the URL of its id. One that was redirected is found by the URL where it ended, too.
+    fn put_alias(&mut self, page: &PageRecord) {
+        if let Some((key, value)) = lookup::alias_row(page, &self.of(page.crawl).keyer) {
+            self.batch.insert(Table::Aliases, key, value);
+        }
     }
 
     /// Makes the URL of an id a known one, whose page is about to be stored. False if a link led

@@ -24,16 +24,8 @@ const CHANGES_MAX: Duration = Duration::from_millis(8500);
 /// Pause after a connection could not be taken, most often for want of file descriptors.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Why connections cannot be served.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// The socket failed.
-    #[error("the listening socket failed: {0}")]
-    Socket(#[from] std::io::Error),
-}
-
 /// Serves until the service [ends](Service::drain), then lets answers under way be written.
-pub async fn serve(listener: TcpListener, service: Service) -> Result<(), ServeError> {
+pub async fn serve(listener: TcpListener, service: Service) {
     let places = Arc::new(Semaphore::new(connections_max(&service)));
     let door = Arc::new(Door { app: app(service.clone()), service: service.clone() });
     let (tracker, ending) = (TaskTracker::new(), service.ending());
@@ -57,7 +49,6 @@ pub async fn serve(listener: TcpListener, service: Service) -> Result<(), ServeE
     }
     tracker.close();
     last_work(tracker.wait(), service.settled()).await;
-    Ok(())
 }
 
 /// Waits for answers that are being written and for changes under way, each within its own time: clients who

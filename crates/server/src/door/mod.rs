@@ -11,7 +11,7 @@ mod permit;
 
 pub(crate) use self::answer::{answer, created, paged, text_answer};
 pub(crate) use self::body::{JsonBody, read_body, read_json};
-pub use self::connections::{ServeError, serve};
+pub use self::connections::serve;
 pub(crate) use self::finish::{finish, is_for_programs, no_such_method, no_such_route};
 pub(crate) use self::params::Params;
 pub(crate) use self::permit::{guard, permit};

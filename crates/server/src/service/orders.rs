@@ -211,6 +211,8 @@ impl Service {
                     }
                     Order::Resume => {
                         check_can_resume(service.inner().store.as_ref(), &record)?;
+                        // From here on it is shown as running, and waits for its turn.
+                        service.inner().engine.check(&record.crawl)?;
                         let at = service.inner().clock.wall();
                         service.inner().store.set_fault(no, None)?;
                         service.inner().store.set_state(no, CrawlState::Running, at)?;
@@ -272,6 +274,9 @@ impl Service {
         let (retried, goes_on) = self
             .work(move |service| {
                 let record = service.record(no)?;
+                if matches!(record.state, CrawlState::Finished { .. }) {
+                    service.inner().engine.check(&record.crawl)?;
+                }
                 let lines = service.ask(&Request::Retry { crawl: no.to_string() })?;
                 let retried = lines.iter().find_map(|line| match line {
                     Reply::Retried { count } => Some(*count),

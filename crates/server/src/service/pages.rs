@@ -34,13 +34,7 @@ impl Service {
         let (no, seq) = read_page_id(id).ok_or_else(|| no_such_page(id))?;
         let id = id.to_owned();
         self.read(move |service| {
-            let record = service.inner().store.page(no, seq)?.ok_or_else(|| no_such_page(&id))?;
-            let (url, crawl) = (record.url.to_string(), Some(no.to_string()));
-            let lines = service.ask(&Request::Page { url, crawl, with_body: true })?;
-            let page = lines.into_iter().find_map(|line| match line {
-                Reply::Page(page) => Some(*page),
-                _ => None,
-            });
+            let page = service.inner().control.page_at(no, seq)?;
             page.ok_or_else(|| no_such_page(&id))
         })
         .await

@@ -131,7 +131,7 @@ impl Bench {
         let service = service.await.unwrap();
         let serving = {
             let service = service.clone();
-            tokio::spawn(async move { serve(listener, service).await.unwrap() })
+            tokio::spawn(serve(listener, service))
         };
         let (engine, client) = (Some(engine), Client::new(address));
         Self { dir, client, service, store, gate, index_disk, answers, engine, serving, settings }

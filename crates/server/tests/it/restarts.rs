@@ -245,7 +245,13 @@ async fn a_crawl_whose_patterns_cannot_be_used_any_more_says_why() {
     assert_eq!(shown["state"], "paused", "{shown}");
     let why = shown["pause_detail"].as_str().unwrap();
     assert!(why.starts_with("cannot run: ") && why.contains("[!-~]{2000}a"), "{why}");
+    // It was once shown as running, until the engine refused it.
     let resumed = bench.client.post("/api/v1/crawls/crawl_1/resume", &json!({})).await;
-    assert!(resumed.status < 500, "{resumed:?}");
+    assert_eq!(resumed.status, 422, "{resumed:?}");
+    let after = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(
+        (&after["state_since"], &after["pause_detail"]),
+        (&shown["state_since"], &json!(why))
+    );
     bench.stop().await;
 }

@@ -1,6 +1,7 @@
 //! Searching while and after crawling.
 
 use serde_json::{Value, json};
+use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, small_site};
 
@@ -79,5 +80,31 @@ async fn odd_queries_are_answered_or_refused_but_never_break() {
     let long = "x".repeat(5000);
     bench.client.get(format!("/api/v1/search?q={long}")).await.problem(422, "invalid_field");
     bench.client.get("/api/v1/search?q=x&crawl=crawl_77").await.problem(404, "not_found");
+    bench.stop().await;
+}
+
+/// A page goes by the address of its id, and is listed and found by the one where it ended: neither its
+/// number nor a hit once opened it.
+#[tokio::test]
+async fn pages_of_redirected_ids_are_opened_by_number_and_from_a_hit() {
+    let bench = Bench::start(|path| match path {
+        "/item/1" => FakeAnswer::redirect(302, "/coffee"),
+        "/coffee" => FakeAnswer::html("<title>Coffee</title><p>Roasted beans."),
+        _ => FakeAnswer::not_found(),
+    });
+    let bench = bench.await;
+    let linear = json!({ "template": "http://site.test/item/{id}", "from": 1, "to": 1 });
+    let reply = bench.client.post("/api/v1/crawls", &json!({ "linear": linear })).await;
+    assert_eq!(reply.status, 202, "{reply:?}");
+    bench.finished(1).await;
+    let listed = bench.client.json("/api/v1/crawls/crawl_1/pages").await;
+    let id = listed["items"][0]["id"].as_str().unwrap();
+    let by_number = bench.client.json(format!("/api/v1/pages/{id}")).await;
+    assert_eq!(by_number["url"], "http://site.test/coffee");
+    assert_eq!(by_number["redirects"], json!(["http://site.test/item/1"]));
+    let found = found(&bench, "/api/v1/search?q=roasted").await;
+    let hit = found["hits"][0]["url"].as_str().unwrap();
+    let from_hit = bench.client.json(format!("/api/v1/pages?url={hit}")).await;
+    assert_eq!(from_hit, by_number);
     bench.stop().await;
 }

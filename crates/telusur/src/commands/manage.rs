@@ -109,7 +109,6 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     check_can_resume(open.store.as_ref(), &CrawlRecord { crawl: crawl.clone(), ..record })?;
     let refuse = |error: StoreError| backend::store_message(&error);
     open.store.change(&crawl).map_err(refuse)?;
-    open.store.set_fault(crawl.no, None).map_err(refuse)?;
     let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
 }

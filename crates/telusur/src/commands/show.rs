@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use telusur_engine::IndexReport;
-use telusur_engine::control::{CrawlReply, Reply, Request};
+use telusur_engine::control::{CrawlLine, CrawlReply, Reply, Request};
 use telusur_ledger::{UrlRecord, UrlState};
-use telusur_model::{CrawlState, PageRecord, PauseReason, Reason, jain_index};
+use telusur_model::{CrawlState, EngineFault, PageRecord, PauseReason, Reason, jain_index};
 
 use super::{Outcome, Session};
 use crate::cli::ShowArgs;
@@ -19,41 +19,37 @@ use crate::units::{show_count, show_duration_ms, show_size};
 const NAMED_MAX: usize = 10;
 
 pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
-    let mut crawls = Vec::new();
-    session.ask(&Request::Crawls, &mut |answer| {
-        if let Reply::Crawl(crawl) = answer {
-            crawls.push(*crawl);
+    if session.global.json {
+        return ls_json(session, output);
+    }
+    let mut crawls: Vec<CrawlLine> = Vec::new();
+    session.ask(&Request::CrawlList, &mut |answer| {
+        if let Reply::CrawlLine(line) = answer {
+            crawls.push(*line);
         }
         true
     })?;
-    if session.global.json {
-        let list: Vec<Value> = crawls.iter().map(crawl_json).collect();
-        write_json_line(output, &list)?;
-        return Ok(0);
-    }
     if crawls.is_empty() {
         session.talk.note("no crawls yet; start one: telusur crawl URL, or telusur demo");
         return Ok(0);
     }
     let rows = crawls.iter().map(|crawl| {
-        let stats = &crawl.record.stats;
-        let start = crawl.record.crawl.seeds.texts().into_iter().next();
         [
-            crawl.record.crawl.no.to_string(),
-            crawl.record.crawl.name.clone().unwrap_or_default(),
-            state_word(crawl).to_owned(),
-            show_count(stats.pages),
-            show_count(stats.queued),
-            show_count(stats.errors()),
-            crawl.record.crawl.created_at.rfc3339(),
-            start.unwrap_or_default(),
+            crawl.no.to_string(),
+            crawl.name.clone().unwrap_or_default(),
+            state_word(crawl.state, crawl.is_live).to_owned(),
+            show_count(crawl.pages),
+            show_count(crawl.queued),
+            show_count(crawl.errors),
+            crawl.created_at.rfc3339(),
+            crawl.start.clone().unwrap_or_default(),
         ]
     });
     let head = ["crawl", "name", "state", "pages", "queue", "errors", "created", "start"];
     write_table(output, head, rows.collect())?;
     for crawl in &crawls {
-        if let Some(why) = set_aside(crawl) {
-            let no = crawl.record.crawl.no;
+        if let Some(why) = set_aside(crawl.state, crawl.fault.as_ref()) {
+            let no = crawl.no;
             writeln!(output, "{no} {}; to try it again: telusur resume {no}", shown(&why))?;
         }
     }
@@ -63,11 +59,22 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     Ok(0)
 }
 
+fn ls_json(session: &Session, output: &mut dyn Write) -> Outcome {
+    let mut list: Vec<Value> = Vec::new();
+    session.ask(&Request::Crawls, &mut |answer| {
+        if let Reply::Crawl(crawl) = answer {
+            list.push(crawl_json(&crawl));
+        }
+        true
+    })?;
+    write_json_line(output, &list)?;
+    Ok(0)
+}
+
 /// Why a crawl is not started any more, if it is not.
-fn set_aside(crawl: &CrawlReply) -> Option<String> {
+fn set_aside(state: CrawlState, fault: Option<&EngineFault>) -> Option<String> {
     let is_aside = CrawlState::Paused { why: PauseReason::EngineStopped };
-    let fault = crawl.record.fault.as_ref().filter(|_| crawl.record.state == is_aside)?;
-    Some(fault.text())
+    fault.filter(|_| state == is_aside).map(EngineFault::text)
 }
 
 pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
@@ -146,9 +153,9 @@ fn from(referrer: Option<&str>) -> String {
 }
 
 /// The state in one word; a crawl that says it runs while nobody runs it was interrupted.
-fn state_word(crawl: &CrawlReply) -> &'static str {
-    match crawl.record.state {
-        CrawlState::Running if !crawl.is_live => "interrupted",
+fn state_word(state: CrawlState, is_live: bool) -> &'static str {
+    match state {
+        CrawlState::Running if !is_live => "interrupted",
         state => state.word(),
     }
 }
@@ -183,10 +190,10 @@ fn crawl_json(crawl: &CrawlReply) -> Value {
         "id": record.crawl.id,
         "alias": record.crawl.no.to_string(),
         "name": record.crawl.name,
-        "state": state_word(crawl),
+        "state": state_word(record.state, crawl.is_live),
         "finish_reason": finish_reason,
         "pause_reason": pause_reason,
-        "pause_detail": set_aside(crawl),
+        "pause_detail": set_aside(record.state, record.fault.as_ref()),
         "is_live": crawl.is_live,
         "created_at": record.crawl.created_at.rfc3339(),
         "state_since": record.state_since.rfc3339(),
@@ -214,9 +221,14 @@ fn write_crawl(crawl: &CrawlReply, output: &mut dyn Write) -> io::Result<()> {
     }
     let why = match record.state {
         CrawlState::Finished { why } => format!(" ({})", why.phrase()),
-        _ => set_aside(crawl).map(|why| format!(" ({why})")).unwrap_or_default(),
+        _ => set_aside(record.state, record.fault.as_ref())
+            .map(|why| format!(" ({why})"))
+            .unwrap_or_default(),
     };
-    row("state", format!("{}{why} since {}", state_word(crawl), record.state_since))?;
+    row(
+        "state",
+        format!("{}{why} since {}", state_word(record.state, crawl.is_live), record.state_since),
+    )?;
     row("created", record.crawl.created_at.rfc3339())?;
     let seeds = record.crawl.seeds.texts();
     for seed in seeds.iter().take(NAMED_MAX) {

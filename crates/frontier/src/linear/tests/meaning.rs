@@ -1,12 +1,15 @@
 //! What each rule of a linear crawl means, by the smallest example that shows it.
 
 use telusur_model::{
-    Direction, IdOutcome, IdRanges, IdState, LegState, Moment, Rates, Resume, StripCell, Walk,
-    WalkRules,
+    Direction, IdOutcome, IdRanges, IdState, LegState, Moment, Rates, Resume, Retry, StripCell,
+    Walk, WalkRules,
 };
 
-use super::play::{FAILED, Manners, Play, drawn, range, reported, rules, walk};
+use super::play::{FAILED, Manners, Play, answered, drawn, range, reported, rules, walk};
 use crate::linear::{Linear, LinearNext, Opening, WalkState};
+
+/// Nobody knows anything of the id: it was not asked for after all, or the fault was on this side.
+const NOT_COUNTED: IdOutcome = IdOutcome::Failed(Retry::NotCounted);
 
 fn strip(state: &WalkState, cells_max: usize) -> String {
     let cell = |cell: &StripCell| match cell {
@@ -97,11 +100,11 @@ fn nothing_more_is_asked_once_the_stop_is_certain() {
         assert!(matches!(linear.next(Moment(0), |_| true), LinearNext::Ask { .. }));
     }
     for id in 2..=4 {
-        linear.answered(0, id, IdOutcome::Missing, Moment(1));
+        answered(&mut linear, 0, (id, 1), IdOutcome::Missing, Moment(1));
     }
     assert_eq!(linear.next(Moment(1), |_| true), LinearNext::Wait(None));
     assert_eq!(linear.walks()[0].coverage().legs[0].state, LegState::Running);
-    linear.answered(0, 1, IdOutcome::Missing, Moment(2));
+    answered(&mut linear, 0, (1, 1), IdOutcome::Missing, Moment(2));
     assert_eq!(linear.next(Moment(2), |_| true), LinearNext::Finished);
     assert_eq!(linear.walks()[0].coverage().legs[0].stop, Some(3));
 }
@@ -115,7 +118,7 @@ fn after_answers(attempts: u8, handed_out: u64, answers: &[(u64, IdOutcome)]) ->
         assert_eq!(linear.next(Moment(0), |_| true), ask);
     }
     for (id, answer) in answers {
-        linear.answered(0, *id, *answer, Moment(0));
+        answered(&mut linear, 0, (*id, 1), *answer, Moment(0));
     }
     linear
 }
@@ -139,13 +142,13 @@ fn nothing_past_a_certain_stop_is_asked_again() {
     let missing = |id| (id, IdOutcome::Missing);
     let answers = [(1, FAILED), (6, FAILED), missing(2), missing(3), missing(4)];
     let mut linear = after_answers(2, 7, &answers);
-    linear.unasked(0, 5, Moment(0));
-    linear.answered(0, 7, FAILED, Moment(0));
+    answered(&mut linear, 0, (5, 1), NOT_COUNTED, Moment(0));
+    answered(&mut linear, 0, (7, 1), FAILED, Moment(0));
     assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(Some(Moment(1000))));
     let again = LinearNext::Ask { walk: 0, id: 1, attempt: 2 };
     assert_eq!(linear.next(Moment(5000), |_| true), again);
     assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Wait(None));
-    linear.answered(0, 1, IdOutcome::Content, Moment(5000));
+    answered(&mut linear, 0, (1, 2), IdOutcome::Content, Moment(5000));
     assert_eq!(linear.next(Moment(5000), |_| true), LinearNext::Finished);
 }
 
@@ -153,9 +156,9 @@ fn nothing_past_a_certain_stop_is_asked_again() {
 fn an_id_given_back_past_a_certain_stop_is_not_asked() {
     let missing = |id| (id, IdOutcome::Missing);
     let mut linear = after_answers(1, 6, &[]);
-    linear.unasked(0, 5, Moment(0));
+    answered(&mut linear, 0, (5, 1), NOT_COUNTED, Moment(0));
     for (id, answer) in [missing(2), missing(3), missing(4)] {
-        linear.answered(0, id, answer, Moment(0));
+        answered(&mut linear, 0, (id, 1), answer, Moment(0));
     }
     assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(None));
 }
@@ -239,7 +242,8 @@ fn attempts_do_not_wait_for_the_end_of_an_endless_first_pass() {
         let LinearNext::Ask { id, attempt, .. } = linear.next(now, |_| true) else {
             panic!("there is always something to ask");
         };
-        linear.answered(0, id, if id == 1 { FAILED } else { IdOutcome::Content }, now);
+        let answer = if id == 1 { FAILED } else { IdOutcome::Content };
+        answered(&mut linear, 0, (id, attempt), answer, now);
         if attempt == 2 {
             assert_eq!(retried_at.replace(second), None);
         }
@@ -254,12 +258,12 @@ fn a_crawl_is_finished_when_no_attempt_is_left() {
     let ask = |attempt| LinearNext::Ask { walk: 0, id: 1, attempt };
     assert_eq!(linear.next(Moment(0), |_| true), ask(1));
     assert_eq!(linear.next(Moment(0), |_| true), LinearNext::Wait(None));
-    linear.answered(0, 1, FAILED, Moment(5));
+    answered(&mut linear, 0, (1, 1), FAILED, Moment(5));
     let leg = linear.walks()[0].coverage().legs[0].clone();
     assert_eq!((leg.state, leg.retry_at), (LegState::Waiting, Some(Moment(1005))));
     assert_eq!(linear.next(Moment(5), |_| true), LinearNext::Wait(Some(Moment(1005))));
     assert_eq!(linear.next(Moment(1005), |_| true), ask(2));
-    linear.answered(0, 1, FAILED, Moment(1006));
+    answered(&mut linear, 0, (1, 2), FAILED, Moment(1006));
     assert_eq!(linear.next(Moment(1006), |_| true), LinearNext::Finished);
     assert_eq!(linear.walks()[0].coverage().counts.holes, 1);
 }
@@ -270,32 +274,15 @@ fn trouble_of_our_own_is_no_attempt() {
     for moment in [0, 1000, 2000] {
         let ask = LinearNext::Ask { walk: 0, id: 1, attempt: 1 };
         assert_eq!(linear.next(Moment(moment), |_| true), ask);
-        let answer = IdOutcome::Failed(telusur_model::Retry::NotCounted);
-        linear.answered(0, 1, answer, Moment(moment));
+        answered(&mut linear, 0, (1, 1), NOT_COUNTED, Moment(moment));
     }
-}
-
-#[test]
-fn an_id_that_was_not_asked_after_all_comes_again_first() {
-    let mut linear = Linear::new(vec![opened(range(1, 9))]);
-    let mut ask = |unasked: Option<u64>| {
-        if let Some(id) = unasked {
-            linear.unasked(0, id, Moment(0));
-        }
-        match linear.next(Moment(0), |_| true) {
-            LinearNext::Ask { id, .. } => id,
-            other => panic!("{other:?}"),
-        }
-    };
-    assert_eq!([ask(None), ask(None), ask(Some(1)), ask(None)], [1, 2, 1, 3]);
 }
 
 #[test]
 fn events_about_ids_that_are_not_in_flight_are_ignored() {
     let mut linear = Linear::new(vec![opened(range(1, 9))]);
     for (walk, id) in [(0, 1), (0, 99), (7, 1)] {
-        assert_eq!(linear.answered(walk, id, IdOutcome::Content, Moment(0)), None);
-        linear.unasked(walk, id, Moment(0));
+        assert_eq!(answered(&mut linear, walk, (id, 1), IdOutcome::Content, Moment(0)), None);
     }
     assert!(linear.walks()[0].coverage().counts.is_nothing_known());
 }
@@ -432,7 +419,7 @@ fn a_range_of_a_million_millions_costs_no_memory() {
             panic!("there is always something to ask");
         };
         let answer = if number < 5_000 { IdOutcome::Missing } else { FAILED };
-        linear.answered(0, id, answer, Moment(0));
+        answered(&mut linear, 0, (id, 1), answer, Moment(0));
     }
     let walk = &linear.walks()[0];
     assert_eq!(walk.runs().count(), 2);
@@ -449,7 +436,8 @@ fn a_site_that_alternates_between_misses_costs_no_more_per_id() {
         let LinearNext::Ask { id, .. } = linear.next(Moment(0), |_| true) else {
             panic!("there is always something to ask");
         };
-        linear.answered(0, id, if id % 2 == 0 { IdOutcome::Missing } else { FAILED }, Moment(0));
+        let answer = if id % 2 == 0 { IdOutcome::Missing } else { FAILED };
+        answered(&mut linear, 0, (id, 1), answer, Moment(0));
     }
     assert_eq!(linear.walks()[0].coverage().legs[0].misses_in_row, 30_000);
 }

@@ -181,16 +181,13 @@ impl<'a> Play<'a> {
     fn answer(&mut self, asked: Asked) {
         let Asked { walk, id, attempt, .. } = asked;
         let mishap = self.manners.mishap_odds > 0 && self.dice.one_in(self.manners.mishap_odds);
-        if mishap && self.dice.one_in(2) {
-            return self.linear.unasked(walk, id, self.now);
-        }
         let answer = match mishap {
             true => IdOutcome::Failed(Retry::NotCounted),
             false => (self.web)(walk, id, attempt),
         };
-        let run = self.linear.answered(walk, id, answer, self.now).expect("it was in flight");
-        assert_eq!(run.first, run.last);
-        self.store[walk].insert(run.first, run.state);
+        let state = answered(&mut self.linear, walk, (id, attempt), answer, self.now);
+        let position = self.walks[walk].position_of(id).expect("an id of the walk");
+        self.store[walk].insert(position, state.expect("it was in flight"));
         self.failed_at.insert((walk, id), self.now);
     }
 
@@ -211,6 +208,20 @@ impl<'a> Play<'a> {
         let of_walk = self.log.iter().filter(|asked| asked.walk == walk);
         of_walk.map(|asked| asked.id).collect()
     }
+}
+
+/// An attempt at an id was answered so. Gives what the store would keep of it, as the engine works it out;
+/// `None` if the id was not in flight.
+pub(super) fn answered(
+    linear: &mut Linear,
+    walk: usize,
+    (id, attempt): (u64, u8),
+    answer: IdOutcome,
+    now: Moment,
+) -> Option<IdState> {
+    let attempts_max = linear.walks().get(walk)?.walk().rules().attempts;
+    let state = IdState::after(answer, attempt, attempts_max);
+    linear.became(walk, id, state, now).then_some(state)
 }
 
 fn open(

@@ -6,7 +6,7 @@ use telusur_model::{
     Direction, IdOutcome, IdState, LegState, Moment, Resume, Run, Walk, WalkRules,
 };
 
-use super::play::{Manners, Play, Web, drawn, range, reported, walk};
+use super::play::{Manners, Play, Web, answered, drawn, range, reported, walk};
 use crate::linear::{Linear, LinearNext, Opening, ResumeNote};
 
 type Kept = BTreeMap<u64, IdState>;
@@ -279,8 +279,8 @@ fn second_run_with_misses_asked(
     let mut asked = Vec::new();
     while let LinearNext::Ask { id, attempt, .. } = linear.next(Moment(0), |_| true) {
         asked.push(id);
-        let run = linear.answered(0, id, web(0, id, attempt), Moment(0)).unwrap();
-        kept.insert(id, run.state);
+        let state = answered(&mut linear, 0, (id, attempt), web(0, id, attempt), Moment(0));
+        kept.insert(id, state.unwrap());
     }
     (asked, reported(&linear.walks()[0]))
 }
