@@ -15,16 +15,17 @@ use telusur_ledger::{
     StoreError,
 };
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
-    Visit,
+    Clock, Crawl, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer,
+    Timestamp, Visit,
 };
 use tokio::sync::mpsc;
 
-use crate::crawl_task::Event;
+use crate::crawl_task::{Event, Reply};
 use crate::faults::Faults;
 use crate::pipeline::Load;
 use crate::prerequisites::{StoredRobots, is_fresh};
 use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
+use crate::supervision::{Part, Supervisor};
 
 /// Visits in one group: more would only make the others wait longer.
 const GROUP_VISITS_MAX: usize = 256;
@@ -62,6 +63,8 @@ pub(crate) enum CommitWork {
     Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
+    /// The settings of a crawl have changed; who asked for it is answered when that is durable.
+    Change { crawl: Box<Crawl>, reply: Reply },
 }
 
 impl CommitWork {
@@ -76,7 +79,7 @@ impl CommitWork {
                 Some(*crawl)
             }
             // Makes durable what others have brought.
-            Self::State { .. } | Self::Space => None,
+            Self::State { .. } | Self::Change { .. } | Self::Space => None,
         }
     }
 }
@@ -155,8 +158,9 @@ pub(crate) struct Writer {
 pub(crate) fn start(
     writer: Writer,
     work: Receiver<CommitWork>,
+    supervisor: &Supervisor,
 ) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
-    std::thread::Builder::new().name("commit".into()).spawn(move || writer.run(&work))
+    supervisor.thread(Part::Stage("commit"), move || writer.run(&work))
 }
 
 impl Writer {
@@ -264,6 +268,12 @@ impl Writer {
                 self.commit(group)?;
                 self.store.set_state(crawl, state, self.clock.wall())?;
                 self.report(Written::State { crawl, state });
+            }
+            CommitWork::Change { crawl, reply } => {
+                self.commit(group)?;
+                self.store.change(&crawl)?;
+                // Who asked may have left.
+                let _ = reply.send(Ok(()));
             }
         }
         Ok(())

@@ -6,6 +6,8 @@
 
 mod ids;
 mod order;
+mod rows;
+mod verifying;
 
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ use crate::{
     CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange, Step, Store,
     Stored, TrapMark, UrlState, VisitOutcome,
 };
+
+pub use self::rows::check_rows;
 
 /// An open store, and how to open it again after it was dropped.
 pub trait Bench {
@@ -71,6 +75,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
         ("a crawl is found by id, alias or name", order::finds_crawls_by_name),
         ("a page that was read again keeps its body and gets a new place", rereads_pages),
+        ("steps are committed while everything is verified", verifying::commits_go_through),
+        ("a crawl removed meanwhile is not damaged", verifying::removals_are_no_damage),
     ];
     for (promise, check) in checks {
         println!("store: {promise}");

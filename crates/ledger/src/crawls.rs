@@ -1,12 +1,10 @@
 //! Crawls: accepted, changed, finished, removed.
 
-use telusur_model::{
-    Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp, UrlKeyer,
-};
+use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
 
 use crate::fold::{CrawlRow, decode_row, encode_row, names_of};
 use crate::layout::{self, crawl_key, decode};
-use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 use crate::{
     CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl, Step,
     StoreError, VerifyReport, verify,
@@ -29,6 +27,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
             stats: memory.by_crawl[&crawl.no].stats.clone(),
             state_since: crawl.created_at,
             fault: None,
+            key_seed: self.key_seed(),
             crawl,
         })
     }
@@ -118,13 +117,7 @@ impl<S: Storage> Ledger<S> {
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
-        let CrawlRow { crawl, state, state_since, fault, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
-    }
-
-    /// What makes the keys of a crawl's URLs.
-    pub(crate) fn keyer_of(&self, no: CrawlNo) -> Result<Option<UrlKeyer>, StoreError> {
-        Ok(read_row(self.rows(), no)?.map(|row| row.keyer(self.key_seed())))
+        Ok(row.into_record(stats, self.key_seed()))
     }
 
     /// Changes the row of a crawl, if there is one. Even after a commit that failed: the row depends on

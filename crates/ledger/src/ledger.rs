@@ -11,7 +11,7 @@ use crate::fold::{Fold, is_wanted};
 use crate::layout;
 use crate::memory::Memory;
 use crate::recent::RecentKeys;
-use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 use crate::{Effects, Packed, Step, StoreError};
 
 /// A store of crawls.

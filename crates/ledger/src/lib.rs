@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, CrawlStats, Discovery, EngineFault, Host, HostRow,
     IdState, OriginRow, PageRecord, PageUrl, ParsedPage, QueuePlace, RawPage, Reason, Run,
-    Timestamp, UrlKey,
+    Timestamp, UrlKey, UrlKeyer,
 };
 
 pub use crate::event::{
@@ -38,7 +38,9 @@ pub use crate::event::{
 pub use crate::ledger::Ledger;
 pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
-pub use crate::storage::{Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table};
+pub use crate::storage::{
+    Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table, WriteRows,
+};
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
 
@@ -192,6 +194,16 @@ pub struct CrawlRecord {
     /// Whether it ended the engine, and by what.
     #[serde(default)]
     pub fault: Option<EngineFault>,
+    /// The seed of its URL keys.
+    #[serde(default)]
+    pub key_seed: u64,
+}
+
+impl CrawlRecord {
+    /// What makes the keys of its URLs.
+    pub fn keyer(&self) -> UrlKeyer {
+        UrlKeyer { seed: self.key_seed, drop_tracking: !self.crawl.keep_tracking }
+    }
 }
 
 /// A run of ids as it is kept.

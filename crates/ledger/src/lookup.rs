@@ -9,7 +9,7 @@ use telusur_model::{CrawlNo, PageRecord, PageUrl, UrlKey, UrlKeyer};
 use crate::crawls;
 use crate::fold::{CrawlRow, decode_row, names_of};
 use crate::layout::{self, UrlRow};
-use crate::storage::{Batch, Rows, Storage, Table};
+use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
 use crate::{Ledger, StoreError};
 
 /// Rows written in one batch while the tables are made.

@@ -5,6 +5,7 @@
 mod back_pressure;
 mod bench;
 mod budgets;
+mod changing;
 mod completeness;
 mod control;
 mod endings;
@@ -25,4 +26,5 @@ mod robots;
 mod searching;
 mod short_disk;
 mod sitemaps;
+mod supervision;
 mod wire;

@@ -9,7 +9,7 @@ use telusur_index::{IndexLimits, SearchIndex};
 use telusur_ledger::in_memory::InMemory;
 use telusur_ledger::{
     Batch, Bodies, BodiesEnd, Body, CrawlStore, KeptParts, Ledger, NewCrawl, Rows, Storage, Store,
-    StoreError, Table,
+    StoreError, Table, WriteRows,
 };
 use telusur_model::{BlobRef, CrawlNo, Keep, Timestamp};
 
@@ -90,6 +90,24 @@ impl Rows for Counted {
         let counts = Arc::clone(&self.counts);
         self.storage.range(table, first, end).inspect(move |_| counts.row(table))
     }
+}
+
+impl WriteRows for Counted {
+    type Snapshot = Self;
+
+    /// A copy: what is read of it is counted, too.
+    fn snapshot(&self) -> Self {
+        let mut copy = Batch::default();
+        for table in Table::ALL {
+            for row in self.storage.prefix(table, []) {
+                let (key, value) = row.unwrap();
+                copy.insert(table, key, value);
+            }
+        }
+        let storage = InMemory::default();
+        storage.commit(copy).unwrap();
+        Self { storage, counts: Arc::clone(&self.counts) }
+    }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         self.storage.commit(batch)
@@ -118,6 +136,10 @@ impl Bodies for Counted {
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         self.counts.bodies.fetch_add(1, Ordering::Relaxed);
         self.storage.extract(crawl, blob)
+    }
+
+    fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        self.storage.reach(crawl, end)
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {

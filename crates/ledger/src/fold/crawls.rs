@@ -2,15 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, EngineFault, Lane, PageUrl, Purpose, QueuePlace, Timestamp, UrlKey,
-    UrlKeyer, Via, Visit,
+    Crawl, CrawlNo, CrawlState, CrawlStats, EngineFault, Lane, PageUrl, Purpose, QueuePlace,
+    Timestamp, UrlKey, UrlKeyer, Via, Visit,
 };
 
 use super::Fold;
 use crate::layout::{self, crawl_key};
 use crate::memory::CrawlMemory;
 use crate::storage::{Rows, Table};
-use crate::{CrawlAccepted, CrawlChange, StoreError};
+use crate::{CrawlAccepted, CrawlChange, CrawlRecord, StoreError};
 
 /// A crawl as it is kept, in JSON: few, read by people who debug, and growing fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -32,6 +32,13 @@ impl CrawlRow {
     /// What makes the keys of its URLs. `storage_seed`: that of the storage, for older rows.
     pub(crate) fn keyer(&self, storage_seed: u64) -> UrlKeyer {
         keyer(&self.crawl, self.key_seed.unwrap_or(storage_seed))
+    }
+
+    /// The crawl with its counters.
+    pub(crate) fn into_record(self, stats: CrawlStats, storage_seed: u64) -> CrawlRecord {
+        let Self { crawl, state, state_since, removing: _, fault, key_seed } = self;
+        let key_seed = key_seed.unwrap_or(storage_seed);
+        CrawlRecord { crawl, state, stats, state_since, fault, key_seed }
     }
 }
 

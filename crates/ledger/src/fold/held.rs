@@ -29,8 +29,8 @@ const READ_MAX: usize = 256;
 
 /// What the settled row of a URL does not say.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct HeldRow {
-    key: UrlKey,
+pub(crate) struct HeldRow {
+    pub(crate) key: UrlKey,
     is_hot: bool,
     /// Named by an include pattern: no budget of shapes holds for it.
     is_included: bool,
@@ -40,7 +40,7 @@ struct HeldRow {
 /// How many links of a host are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldCount {
-    held: u64,
+    pub(crate) held: u64,
     /// Links beyond [`HELD_PER_HOST_MAX`], of which nothing but the number is kept.
     dropped: u64,
 }
@@ -403,7 +403,7 @@ fn cut_key() -> StoreError {
 mod tests {
     use super::*;
     use crate::in_memory::InMemory;
-    use crate::storage::{Batch, Storage};
+    use crate::storage::{Batch, Storage, WriteRows};
     use crate::{CrawlStore, Event, FrontierStore, Ledger, LinkSource, NewCrawl, Step};
     use telusur_model::{
         CrawlId, CrawlStats, Discovery, FetchRules, Keep, Politeness, Scope, ScopeRules, Seeds,

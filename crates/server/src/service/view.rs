@@ -89,6 +89,7 @@ impl Service {
             stats: CrawlStats::default(),
             state_since: now,
             fault: None,
+            key_seed: self.inner().store.key_seed(),
         };
         CrawlView { state: "dry_run".to_owned(), warnings, ..self.view(&record, &[]) }
     }
