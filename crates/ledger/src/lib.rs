@@ -261,6 +261,16 @@ pub enum StoreError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A stored row cannot be read.
+    #[error("a row of {table} cannot be read: {why}")]
+    Unreadable {
+        /// The name of its table.
+        table: &'static str,
+        /// The crawl that it belongs to, if it is one crawl's.
+        crawl: Option<CrawlNo>,
+        /// What the storage engine says.
+        why: String,
+    },
     /// The storage engine refused; start again to recover.
     #[error("storage engine: {0}")]
     Engine(String),

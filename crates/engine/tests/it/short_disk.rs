@@ -19,6 +19,8 @@ pub(crate) struct ShortDisk {
     pub(crate) free_bytes: AtomicU64,
     /// The crawl whose queue cannot be read.
     pub(crate) unreadable: Option<CrawlNo>,
+    /// The crawl whose rows cannot be read when a step of it is committed.
+    pub(crate) unreadable_in_steps: Option<CrawlNo>,
     /// Whether nothing can be written.
     pub(crate) is_read_only: bool,
 }
@@ -26,7 +28,7 @@ pub(crate) struct ShortDisk {
 impl ShortDisk {
     pub(crate) fn of(store: &Arc<EmbeddedStore>) -> Self {
         let (store, free_bytes) = (Arc::clone(store), AtomicU64::new(u64::MAX));
-        Self { store, free_bytes, unreadable: None, is_read_only: false }
+        Self { store, free_bytes, unreadable: None, unreadable_in_steps: None, is_read_only: false }
     }
 }
 
@@ -115,6 +117,11 @@ impl FrontierStore for ShortDisk {
     fn commit(&self, step: Step) -> Result<Committed, StoreError> {
         if self.is_read_only {
             return Err(StoreError::Engine("sync failed".into()));
+        }
+        let is_of = |crawl| step.endings.iter().any(|ending| ending.visit.crawl == crawl);
+        if let Some(crawl) = self.unreadable_in_steps.filter(|crawl| is_of(*crawl)) {
+            let why = "checksum mismatch".into();
+            return Err(StoreError::Unreadable { table: "urls", crawl: Some(crawl), why });
         }
         self.store.commit(step)
     }
