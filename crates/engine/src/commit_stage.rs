@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use telusur_frontier::Region;
 use telusur_ledger::{
-    Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
+    Committed, Ending, Found, GiveUp, KeptRun, NewlyQueued, QueueRange, Step, Store, StoreError,
+    TrapMark,
 };
 use telusur_model::{
     Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
@@ -55,6 +56,8 @@ pub(crate) enum CommitWork {
     Again(Vec<Visit>),
     /// The queued URLs of a host are given up.
     GiveUp(Box<GiveUp>),
+    /// Ids of a linear crawl, by walk, are given up.
+    GiveUpIds { crawl: CrawlNo, runs: Vec<(u32, KeptRun)> },
     /// The budgets of a crawl may have been raised: links that were left out are let in.
     LetIn { crawl: CrawlNo },
     /// What was found out about shapes of addresses that may be traps.
@@ -83,6 +86,7 @@ impl CommitWork {
             Self::Account { active_ms: (crawl, _), .. }
             | Self::Robots { crawl, .. }
             | Self::LetIn { crawl }
+            | Self::GiveUpIds { crawl, .. }
             | Self::Traps { crawl, .. }
             | Self::LastRequests { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
@@ -250,6 +254,9 @@ impl Writer {
                 self.commit(group)?;
                 group.step.give_up.push(*give_up);
                 self.commit(group)?;
+            }
+            CommitWork::GiveUpIds { crawl, runs } => {
+                group.step.runs.extend(runs.into_iter().map(|(walk, run)| (crawl, walk, run)));
             }
             CommitWork::Traps { crawl, marks } => {
                 group.step.traps.extend(marks.into_iter().map(|mark| (crawl, mark)));

@@ -149,6 +149,16 @@ impl Linear {
         }
     }
 
+    /// Gives up the ids of a walk that wait for another attempt. Returns what the store has to keep.
+    pub(crate) fn give_up_waiting(&mut self, walk: usize) -> Vec<Run> {
+        let holes = self.walks.get_mut(walk).map(WalkState::give_up_waiting).unwrap_or_default();
+        let legs = self.walks.get(walk).map_or(0, |walk| walk.legs.len());
+        for leg in 0..legs {
+            self.leave_if_finished(self.place_first[walk] + leg);
+        }
+        holes
+    }
+
     /// The walks, in order.
     pub fn walks(&self) -> &[WalkState] {
         &self.walks

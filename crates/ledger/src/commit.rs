@@ -103,6 +103,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
         }
         for (crawl, walk, run) in step.runs {
             self.write_run(crawl, walk, run);
+            self.count_holes(crawl, run);
         }
         for (crawl, host, at) in step.prerequisite_requests {
             self.update_host(crawl, &host, |row| note_request(row, Some(at)));

@@ -106,6 +106,14 @@ impl<S: Storage> StepWriter<'_, S> {
         self.touched_crawls.insert(crawl);
     }
 
+    /// Counts ids that were given up without a visit.
+    pub(crate) fn count_holes(&mut self, crawl: CrawlNo, run: KeptRun) {
+        let why = run.state.why.filter(|_| run.state.state == IdState::Hole);
+        if let (Some(why), Some(memory)) = (why, self.memory.by_crawl.get_mut(&crawl)) {
+            *memory.stats.failures.entry(why).or_default() += run.last - run.first + 1;
+        }
+    }
+
     /// Ends a visit to an id. It has no row in a queue; only its page makes its URL a known one.
     pub(crate) fn end_id(&mut self, ending: Ending, id: IdEnding, place: Option<BlobRef>) {
         let Ending { visit, how, at, requested_at, discoveries, scope, other_schemes, .. } = ending;
