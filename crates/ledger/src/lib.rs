@@ -275,3 +275,17 @@ pub enum StoreError {
     #[error("storage engine: {0}")]
     Engine(String),
 }
+
+impl StoreError {
+    /// Whether what is stored is at fault, and not the moment: it fails again at the next start.
+    pub fn is_of_rows(&self) -> bool {
+        match self {
+            Self::Damaged(_) | Self::Unreadable { .. } => true,
+            Self::DiskFull(_)
+            | Self::Locked { .. }
+            | Self::Unusable(_)
+            | Self::Io { .. }
+            | Self::Engine(_) => false,
+        }
+    }
+}

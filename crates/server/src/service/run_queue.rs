@@ -271,6 +271,10 @@ async fn start(service: &Service, no: CrawlNo) -> Result<(), Problem> {
         // Resumed from another terminal in the meantime.
         Err(RequestError::WrongState(_)) if service.inner().engine.is_here(no) => Ok(()),
         Err(RequestError::WrongState(why)) => set_aside(service, no, why).await,
+        // Nor can one whose rows cannot be read.
+        Err(RequestError::Store(error)) if error.is_of_rows() => {
+            set_aside(service, no, error.to_string()).await
+        }
         other => Ok(other?),
     }
 }

@@ -1,7 +1,7 @@
 //! What survives the end of the process, in order or not.
 
 use serde_json::json;
-use telusur_ledger::CrawlStore;
+use telusur_ledger::{Batch, CrawlStore, Rows, Storage, Table};
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
 use telusur_store_embedded::EmbeddedStore;
 
@@ -256,6 +256,33 @@ async fn a_crawl_that_runs_well_is_cleared() {
         half_a_minute().await;
         bench.until(CrawlNo(no), |_| fault_of(&bench, no).is_none()).await;
     }
+    bench.stop().await;
+}
+
+/// One row of one crawl once kept all crawls from being started.
+#[tokio::test]
+async fn a_crawl_whose_rows_are_damaged_is_set_aside_and_the_others_run() {
+    let bench = Bench::start(endless_site).await;
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    }
+    for no in 1..=2 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    let bench = bench
+        .restart_after(|store| {
+            let key = [1_u32.to_be_bytes().as_slice(), b"site.test"].concat();
+            let mut batch = Batch::default();
+            batch.insert(Table::Hosts, key, b"no row".to_vec());
+            store.storage().rows().commit(batch).unwrap();
+        })
+        .await;
+    bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
+    while state_of(&bench, 1).await != "paused" {}
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(shown["pause_reason"], "engine_stopped");
+    let why = shown["pause_detail"].as_str().unwrap();
+    assert!(why.contains("a row of hosts cannot be read"), "{why}");
     bench.stop().await;
 }
 
