@@ -54,8 +54,16 @@ fn read(store: &dyn Store, since: Timestamp) -> Result<Vec<AskedHost>, StoreErro
             continue;
         }
         let (crawl, delay_ms) = (record.crawl.no, record.crawl.politeness.delay_ms);
-        let rows = store.hosts_asked_since(crawl, since)?;
-        hosts.extend(rows.into_iter().map(|row| AskedHost { crawl, row, delay_ms }));
+        match store.hosts_asked_since(crawl, since) {
+            Ok(rows) => {
+                hosts.extend(rows.into_iter().map(|row| AskedHost { crawl, row, delay_ms }));
+            }
+            // That crawl is set aside when it is started. No other has to wait for it.
+            Err(error) if error.is_of_rows() => {
+                tracing::error!(%crawl, %error, "the hosts of a crawl cannot be read");
+            }
+            Err(error) => return Err(error),
+        }
     }
     Ok(hosts)
 }

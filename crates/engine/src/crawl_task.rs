@@ -35,6 +35,7 @@ use crate::fetch_stage::FetchStage;
 use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
 use crate::index_stage::IndexStage;
+use crate::letting_in::LettingIn;
 use crate::parse_costs::unparsable;
 use crate::parse_queue::ParseSender;
 use crate::parse_stage::ParseWork;
@@ -212,9 +213,7 @@ pub(crate) struct Running {
     changed_delays: HashSet<Host>,
     ending: Option<EndingCrawl>,
     /// Links that its budgets left out are being let in: it has not come to its end before that.
-    letting_in: bool,
-    /// Why the frontier had nothing left in the meantime.
-    drained: Option<FinishReason>,
+    letting_in: LettingIn,
     /// Ids in a row that may not be asked.
     ids_refused: u32,
     /// What was last shown of its walks.

@@ -42,8 +42,21 @@ impl Faults {
         work: impl FnOnce() -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let done = self.watch(crawls, work);
-        if let Err(error @ StoreError::Damaged(_)) = &done {
-            self.blame(crawls, &error.to_string());
+        match &done {
+            Err(error @ StoreError::Damaged(_)) => self.blame(crawls, &error.to_string()),
+            // A step is of many crawls, and reads rows of each: the store knows whose it was.
+            Err(error @ StoreError::Unreadable { crawl: Some(crawl), .. }) => {
+                self.blame(&[*crawl], &error.to_string());
+            }
+            Err(
+                StoreError::Unreadable { crawl: None, .. }
+                | StoreError::Engine(_)
+                | StoreError::Io { .. }
+                | StoreError::DiskFull(_)
+                | StoreError::Locked { .. }
+                | StoreError::Unusable(_),
+            )
+            | Ok(_) => {}
         }
         done
     }
@@ -58,7 +71,10 @@ impl Faults {
         let done = self.watch(&[crawl], work);
         match &done {
             Err(
-                error @ (StoreError::Damaged(_) | StoreError::Engine(_) | StoreError::Io { .. }),
+                error @ (StoreError::Damaged(_)
+                | StoreError::Unreadable { .. }
+                | StoreError::Engine(_)
+                | StoreError::Io { .. }),
             ) => self.blame(&[crawl], &error.to_string()),
             Err(StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_))
             | Ok(_) => {}
@@ -155,7 +171,9 @@ enum Blame {
 fn blame_of(error: &EngineError) -> Blame {
     match error {
         EngineError::StageDied(_) | EngineError::Store(StoreError::Damaged(_)) => Blame::Anybody,
-        EngineError::Store(StoreError::Io { .. } | StoreError::Engine(_)) => Blame::Named,
+        EngineError::Store(
+            StoreError::Io { .. } | StoreError::Engine(_) | StoreError::Unreadable { .. },
+        ) => Blame::Named,
         EngineError::Parser(_)
         | EngineError::PartDied(_)
         | EngineError::Store(

@@ -20,7 +20,6 @@ impl HoldingBack {
                 PauseReason::Asked
                 | PauseReason::Refused
                 | PauseReason::EngineStopped
-                | PauseReason::RetryAfter
                 | PauseReason::Import,
             )
             | None => 0,

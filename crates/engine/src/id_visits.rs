@@ -72,9 +72,16 @@ pub(crate) fn refused_ids(runs: &[KeptRun]) -> u64 {
     runs.iter().filter(is_refused).map(|run| (run.last - run.first).saturating_add(1)).sum()
 }
 
-/// A run without the reasons.
+/// A run as a walk goes on with it. Ids that were given up because their host asked us to wait are asked
+/// by every further run, and say nothing about where the walk ends.
 pub(crate) fn plain_run(run: &KeptRun) -> telusur_model::Run {
-    telusur_model::Run { first: run.first, last: run.last, state: run.state.state }
+    let state = match run.state {
+        KeptState { state: IdState::Hole, why: Some(Reason::RetryAfter) } => {
+            IdState::Waiting { attempts: 0 }
+        }
+        KeptState { state, .. } => state,
+    };
+    telusur_model::Run { first: run.first, last: run.last, state }
 }
 
 impl CrawlContext {

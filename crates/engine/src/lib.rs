@@ -27,6 +27,7 @@ mod index_health;
 mod index_lease;
 mod index_stage;
 mod learned;
+mod letting_in;
 mod linear_run;
 mod page_look;
 mod page_source;

@@ -2,8 +2,8 @@
 //! after [`Limits::patience_ms`](telusur_model::Limits) what is left is given up with that reason.
 
 use telusur_frontier::RetryAfterWait;
-use telusur_ledger::GiveUp;
-use telusur_model::{CrawlNo, CrawlStats, Moment, PauseReason, Reason};
+use telusur_ledger::{Event as LedgerEvent, GiveUp, KeptRun, KeptState};
+use telusur_model::{CrawlNo, CrawlStats, FinishReason, Host, IdState, Moment, Reason, Run};
 
 use crate::commit_stage::CommitWork;
 use crate::crawl_task::{CrawlTask, Goal};
@@ -65,9 +65,9 @@ impl CrawlTask {
         }
         let Some(wait) = wait else { return Ok(()) };
         if running.context.crawl.seeds.linear().is_some() {
-            // Ids are without number, and have no rows that could fail: they wait for the user.
-            self.end(crawl, Goal::Pause(PauseReason::RetryAfter), None);
-            return Ok(());
+            // Ids that were never asked have no rows that could fail: that they are left says the end.
+            self.give_up_ids(crawl, &wait.hosts)?;
+            self.end(crawl, Goal::Finish(FinishReason::RetryAfter), None);
         }
         let wait_s = wait.until.ms_since(now).div_ceil(1000);
         for host in wait.hosts {
@@ -80,6 +80,25 @@ impl CrawlTask {
             self.write(CommitWork::GiveUp(Box::new(give_up)))?;
         }
         Ok(())
+    }
+
+    /// Ids that wait for another attempt become holes with the reason. The next run asks them again.
+    fn give_up_ids(&mut self, crawl: CrawlNo, hosts: &[Host]) -> Result<(), EngineError> {
+        let given_up = self.frontier.give_up_ids(crawl, hosts);
+        let state = KeptState { state: IdState::Hole, why: Some(Reason::RetryAfter) };
+        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
+        let walks = running.context.crawl.seeds.walks();
+        let marked = |(number, run): (u32, Run)| {
+            let walk = walks.get(usize::try_from(number).ok()?)?;
+            Some(LedgerEvent::IdsMarked {
+                crawl,
+                site: walk.rules().template.host().site(),
+                walk: number,
+                run: KeptRun { first: run.first, last: run.last, state },
+            })
+        };
+        let marked = given_up.into_iter().filter_map(marked).collect();
+        self.write(CommitWork::Events(marked))
     }
 }
 
@@ -105,7 +124,7 @@ mod tests {
         assert!(patience.is_over(Some(&wait), &stats, 600, Moment(2_300)));
     }
 
-    /// A linear crawl that is given up pauses, and no URL of it fails.
+    /// Also if no URL has failed, as in a linear crawl that had asked for nothing.
     #[test]
     fn a_wait_after_an_answer_ends_as_the_first_one_did() {
         let wait = RetryAfterWait { until: Moment(10_000), hosts: Vec::new() };

@@ -1,5 +1,9 @@
 //! [`TrapWatch`]: finds out sites that say the same under endless addresses. Pages of one URL shape
-//! that look alike, each found on another of them, end that shape's budget. Pure but for its lock.
+//! that look alike, each found on another of them and leading on to addresses that nobody knew, end
+//! that shape's budget. Pure but for its lock.
+//!
+//! A list of stubs is no trap: its pages were found on an ordinary page, or lead to nothing but each
+//! other, and all of those are known from the list. A trap goes on because its pages invent the next.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +28,7 @@ const LOOKS_MAX: usize = 4;
 /// turns leads from one look to the next. A list, whose pages all differ, is no such look.
 const TURNS_MIN: usize = 3;
 /// The shapes, from the narrowest, whose pages all count as look-alikes of an earlier run.
-const CARRIED_WIDTHS: u64 = 2;
+const CARRIED_WIDTHS: usize = 2;
 /// Look-alikes after which the length of a run is written down: at most so many are asked for again
 /// after a kill.
 const MARK_EVERY: u32 = 10;
@@ -34,6 +38,12 @@ const SHAPES_MAX: usize = 10_000;
 /// Look-alikes that are remembered of one look, to know what was found on them: more than the longest
 /// run.
 const MEMBERS_MAX: usize = 256;
+/// Links of a look-alike that are looked up, to learn whether it leads on: more than a calendar has
+/// days, and a fraction of a millisecond.
+pub(crate) const LINKS_MAX: usize = 200;
+/// Steps down from look-alike to look-alike after which one counts that leads on only to pages below
+/// it: a list of profiles, each with a page of posts, has two.
+const DESCENTS_MIN: u8 = 3;
 /// Titles in a row that are the same, after which texts are compared, too.
 const TITLES_BEFORE_TEXT: u32 = 8;
 
@@ -106,23 +116,65 @@ struct Look {
 #[derive(Clone, Copy, Debug)]
 enum Referrer {
     Nobody,
-    /// By the hash of its URL.
-    Page(u64),
+    Page {
+        /// The hash of its URL.
+        url: u64,
+        /// Its path is shorter.
+        is_above: bool,
+    },
     /// On one that an earlier run of the crawl has seen.
     LookAlike,
 }
 
-/// The last pages of one look, by the hashes of their URLs.
+/// Where a page leads, seen from one of its shapes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum LeadsOn {
+    /// To nothing new.
+    #[default]
+    Nowhere,
+    /// To a new page of the shape, at another depth of the path: down or up.
+    Deeper,
+    /// To a new page of the shape that may be another one like it.
+    Alike,
+}
+
+/// The last pages of one look.
 #[derive(Debug, Default)]
-struct Members(VecDeque<u64>);
+struct Members(VecDeque<Member>);
+
+#[derive(Debug)]
+struct Member {
+    /// The hash of its URL.
+    url: u64,
+    /// Steps from look-alike to look-alike that led here, each down from the one before.
+    descents: u8,
+}
 
 impl Members {
-    fn add(&mut self, own: u64) {
+    fn add(&mut self, url: u64, descents: u8) {
         if self.0.len() >= MEMBERS_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(own);
+        self.0.push_back(Member { url, descents });
     }
+}
+
+/// A page, as a shape looks at it.
+#[derive(Clone, Copy, Debug)]
+struct PageSeen<'a> {
+    title: u64,
+    page: Option<&'a Arc<PageLook>>,
+    is_soft_404: bool,
+    /// The hash of its URL.
+    own: u64,
+}
+
+/// What adding a page to a shape came to.
+#[derive(Clone, Copy, Debug, Default)]
+struct Added {
+    is_like: bool,
+    /// It is like one before it, and was found on one.
+    is_found_on_one: bool,
 }
 
 impl TrapWatch {
@@ -137,7 +189,8 @@ impl TrapWatch {
             return None;
         }
         let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut keys = (0..).zip(shapes_of(url)).map(|(width, shape)| key_of(width, &shape));
+        let mut keys =
+            shapes_of(url).into_iter().enumerate().map(|(width, shape)| key_of(width, &shape));
         keys.find_map(|key| shapes.ended.get(&key).cloned())
     }
 
@@ -162,39 +215,53 @@ impl TrapWatch {
         }
     }
 
-    /// Takes note of a page.
-    pub(crate) fn note(&self, seen: Seen<'_>) -> Noted {
+    /// Takes note of a page. `new_links`: those of its links that the crawl has not met before, looked
+    /// up only if need be.
+    pub(crate) fn note(&self, seen: Seen<'_>, new_links: impl Iterator<Item = PageUrl>) -> Noted {
         let title = title_key(seen.url, seen.title);
         let page = (!seen.text.is_empty())
             .then(|| Arc::new(PageLook::of(seen.url, seen.title, seen.text)));
         let own = xxh3_64(seen.url.as_str().as_bytes());
         let referrer = match seen.referrer {
-            Some(url) => Referrer::Page(xxh3_64(url.as_bytes())),
+            Some(url) => Referrer::Page {
+                url: xxh3_64(url.as_bytes()),
+                is_above: PageUrl::parse(url).is_ok_and(|above| depth(&above) < depth(seen.url)),
+            },
             None => Referrer::Nobody,
         };
+        let own_shapes = shapes_of(seen.url);
+        let is_suspect = page.is_some() && {
+            let shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
+            own_shapes.iter().enumerate().any(|(width, shape)| {
+                let key = key_of(width, shape);
+                shapes.watched.get(&key).is_some_and(|state| {
+                    let referrer = state.referrer_of(seen.referrer, referrer, width, key);
+                    state.is_found_on_one(state.place_like(title, page.as_ref()), referrer)
+                })
+            })
+        };
+        // Without the lock: the links are looked up in the store.
+        let leads_on = if is_suspect { leads_on(seen.url, new_links) } else { Default::default() };
         let mut shapes = self.shapes.lock().unwrap_or_else(PoisonError::into_inner);
         let Shapes { watched, ended } = &mut *shapes;
         if watched.len() >= SHAPES_MAX {
             watched.retain(|key, shape| ended.contains_key(key) || shape.run > 0);
         }
         let mut noted = Noted::default();
-        for (width, (shape, run_max)) in (0..).zip(shapes_of(seen.url).into_iter().zip(RUNS_MAX)) {
+        for (width, (shape, run_max)) in own_shapes.into_iter().zip(RUNS_MAX).enumerate() {
             let key = key_of(width, &shape);
             if watched.len() >= SHAPES_MAX && !watched.contains_key(&key) {
                 continue;
             }
             let state = watched.entry(key).or_default();
-            // What it was found on may have been a look-alike before the start. Where the shape is
-            // narrow that is taken for granted; the wide ones hold lists of look-alikes, too.
-            let is_found_before = state.is_carried
-                && width < CARRIED_WIDTHS
-                && seen.referrer.is_some_and(|url| has_shape(url, width, key));
-            let referrer = if is_found_before { Referrer::LookAlike } else { referrer };
-            let is_like = state.add(title, page.as_ref(), seen.is_soft_404, own, referrer);
+            let referrer = state.referrer_of(seen.referrer, referrer, width, key);
+            let look = PageSeen { title, page: page.as_ref(), is_soft_404: seen.is_soft_404, own };
+            let Added { is_like, is_found_on_one } = state.add(look, referrer, leads_on[width]);
             if state.titles >= TITLES_BEFORE_TEXT {
                 self.wants_text.store(true, Ordering::Relaxed);
             }
-            noted.is_repeated |= is_like && state.run >= run_max / INDEXED_SHARE;
+            // What an ordinary page leads to is to be found, whatever else is here.
+            noted.is_repeated |= is_found_on_one && state.run >= run_max / INDEXED_SHARE;
             let mut is_new = false;
             if is_like && state.run >= run_max {
                 let new = || {
@@ -216,21 +283,30 @@ impl TrapWatch {
 }
 
 impl Shape {
-    /// Adds a page. True if it is like one before it.
-    fn add(
-        &mut self,
-        title: u64,
-        page: Option<&Arc<PageLook>>,
-        is_soft_404: bool,
-        own: u64,
+    /// What is known of the page on which one of this shape was found. It may have been a look-alike
+    /// before the start: where the shape is narrow that is taken for granted; the wide ones hold lists
+    /// of look-alikes, too.
+    fn referrer_of(
+        &self,
+        url: Option<&str>,
         referrer: Referrer,
-    ) -> bool {
+        width: usize,
+        key: u64,
+    ) -> Referrer {
+        let is_found_before = self.is_carried
+            && width < CARRIED_WIDTHS
+            && url.is_some_and(|url| has_shape(url, width, key));
+        if is_found_before { Referrer::LookAlike } else { referrer }
+    }
+
+    /// Adds a page.
+    fn add(&mut self, seen: PageSeen<'_>, referrer: Referrer, leads_on: LeadsOn) -> Added {
+        let PageSeen { title, page, is_soft_404, own } = seen;
+        let is_known_title = self.looks.iter().any(|look| look.title == title);
+        self.titles = if is_known_title { self.titles.saturating_add(1) } else { 0 };
         let place = self.place_like(title, page);
-        let is_found_on_one = match referrer {
-            Referrer::Nobody => false,
-            Referrer::Page(url) => self.leads_on(place, url),
-            Referrer::LookAlike => true,
-        };
+        let is_found_on_one = self.is_found_on_one(place, referrer);
+        let descents = self.descents(referrer);
         // A list of look-alikes, such as profiles behind a login, is none of them itself.
         let members = match place {
             Some(place) => &mut self.looks[place].members,
@@ -241,21 +317,49 @@ impl Shape {
                     Some(left) => self.looks_forgotten = left,
                     None => (self.run, self.is_carried) = (0, false),
                 }
-                return false;
+                return Added::default();
             }
         };
-        members.add(own);
-        self.run += u32::from(is_found_on_one);
-        true
+        members.add(own, descents);
+        let is_counted = is_found_on_one
+            && match leads_on {
+                LeadsOn::Nowhere => false,
+                LeadsOn::Deeper => descents >= DESCENTS_MIN,
+                LeadsOn::Alike => true,
+            };
+        self.run += u32::from(is_counted);
+        Added { is_like: true, is_found_on_one }
+    }
+
+    fn is_found_on_one(&self, place: Option<usize>, referrer: Referrer) -> bool {
+        match referrer {
+            Referrer::Nobody => false,
+            Referrer::Page { url, .. } => self.leads_to(place, url),
+            Referrer::LookAlike => true,
+        }
     }
 
     /// Whether a page leads from look-alike to look-alike. `place`: the look of the page found on it;
     /// `None` is that of pages that do not exist.
-    fn leads_on(&self, place: Option<usize>, page: u64) -> bool {
+    fn leads_to(&self, place: Option<usize>, page: u64) -> bool {
         let looks = self.looks.iter().map(|look| &look.members).enumerate();
         let all = looks.map(|(at, look)| (Some(at), look)).chain([(None, &self.soft_404)]);
         all.filter(|(at, look)| *at == place || look.0.len() >= TURNS_MIN)
-            .any(|(_, look)| look.0.contains(&page))
+            .any(|(_, look)| look.0.iter().any(|member| member.url == page))
+    }
+
+    /// Steps down from look-alike to look-alike to a page that was found there.
+    fn descents(&self, referrer: Referrer) -> u8 {
+        match referrer {
+            Referrer::Page { url, is_above: true } => {
+                let looks = self.looks.iter().map(|look| &look.members);
+                let mut all = looks.chain([&self.soft_404]).flat_map(|members| &members.0);
+                let member = all.find(|member| member.url == url);
+                member.map_or(0, |member| member.descents.saturating_add(1))
+            }
+            Referrer::LookAlike => DESCENTS_MIN,
+            Referrer::Nobody | Referrer::Page { is_above: false, .. } => 0,
+        }
     }
 
     /// Whether the run is to be written down: it has grown by so many, or has ended.
@@ -264,12 +368,7 @@ impl Shape {
     }
 
     /// The look of a page among those that were seen. Without a text nobody can tell.
-    fn place_like(&mut self, title: u64, page: Option<&Arc<PageLook>>) -> Option<usize> {
-        if !self.looks.iter().any(|look| look.title == title) {
-            self.titles = 0;
-            return None;
-        }
-        self.titles = self.titles.saturating_add(1);
+    fn place_like(&self, title: u64, page: Option<&Arc<PageLook>>) -> Option<usize> {
         let page = page?;
         let is_like = |look: &Look| look.page.as_ref().is_some_and(|known| known.is_like(page));
         self.looks.iter().position(|look| look.title == title && is_like(look))
@@ -292,7 +391,7 @@ impl Shape {
         };
         let look = &mut self.looks[place];
         if page.is_some() {
-            look.members.add(own);
+            look.members.add(own, 0);
         }
         look.page = page;
     }
@@ -323,16 +422,42 @@ fn shapes_of(url: &PageUrl) -> [String; 4] {
     ]
 }
 
+/// Where a page leads by its new links, for each of its shapes.
+fn leads_on(url: &PageUrl, new_links: impl Iterator<Item = PageUrl>) -> [LeadsOn; 4] {
+    let own = shapes_of(url);
+    let mut found = [LeadsOn::Nowhere; 4];
+    for link in new_links {
+        let is_alike = depth(&link) == depth(url);
+        let shapes = shapes_of(&link);
+        let same = found.iter_mut().zip(own.iter().zip(&shapes)).filter(|(_, (a, b))| a == b);
+        for (found, _) in same {
+            *found = match (is_alike, *found) {
+                (true, _) | (_, LeadsOn::Alike) => LeadsOn::Alike,
+                (false, LeadsOn::Nowhere | LeadsOn::Deeper) => LeadsOn::Deeper,
+            };
+        }
+        if found == [LeadsOn::Alike; 4] {
+            break;
+        }
+    }
+    found
+}
+
+/// Directories of a path, and the page.
+fn depth(url: &PageUrl) -> usize {
+    url.path().trim_end_matches('/').split('/').count()
+}
+
 /// Whether a URL has this shape.
-fn has_shape(url: &str, width: u64, key: u64) -> bool {
+fn has_shape(url: &str, width: usize, key: u64) -> bool {
     let Ok(url) = PageUrl::parse(url) else { return false };
-    (0..).zip(shapes_of(&url)).any(|(own, shape)| own == width && key_of(own, &shape) == key)
+    key_of(width, &shapes_of(&url)[width]) == key
 }
 
 /// The narrowest shape of one page may read like a wider one of another. Kept in the store: another way
 /// to make keys would forget the traps of crawls that go on.
-fn key_of(width: u64, shape: &str) -> u64 {
-    xxh3_64(shape.as_bytes()).wrapping_add(width)
+fn key_of(width: usize, shape: &str) -> u64 {
+    xxh3_64(shape.as_bytes()).wrapping_add(width as u64)
 }
 
 #[cfg(test)]
@@ -341,6 +466,12 @@ mod tests {
 
     const TEXT: &str =
         "you have come to a room with many doors all of which look the same choose one";
+
+    /// A page that leads on to these new ones, and to known ones.
+    fn note(watch: &TrapWatch, seen: Seen<'_>, new: &[&str]) -> Noted {
+        let new = new.iter().map(|path| PageUrl::parse(&format!("http://a.org{path}")).unwrap());
+        watch.note(seen, new)
+    }
 
     /// Walks through a site whose pages each lead to the next, and counts those taken before a rule.
     fn pages_until_rule(path: impl Fn(u32) -> String, text: impl Fn(u32) -> String) -> Option<u32> {
@@ -356,7 +487,7 @@ mod tests {
                 text: &text,
                 is_soft_404: false,
             };
-            let rule = watch.note(seen).rule;
+            let rule = note(&watch, seen, &[&path(n + 1)]).rule;
             assert_eq!(rule, watch.rule_for(&url));
             rule.is_some()
         })
@@ -401,7 +532,8 @@ mod tests {
                 ),
             };
             let referrer = Some(referrer.as_str());
-            let noted = watch.note(Seen { url: &url, referrer, title, text, is_soft_404: false });
+            let seen = Seen { url: &url, referrer, title, text, is_soft_404: false };
+            let noted = note(watch, seen, &[&format!("/room/{}", n + 1)]);
             found += u32::from(!noted.is_repeated && noted.rule.is_none());
             noted.rule.is_some()
         };
@@ -432,7 +564,8 @@ mod tests {
                 let title = ["A room", "A hall", "A stair"][n % turns];
                 let referrer = Some(referrer.as_str());
                 let seen = Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false };
-                marks.extend(before.note(seen).marks.into_iter().map(|mark| (mark.shape, mark)));
+                let noted = note(&before, seen, &[&format!("/room/{}", n + 1)]);
+                marks.extend(noted.marks.into_iter().map(|mark| (mark.shape, mark)));
             }
             let after = TrapWatch::default();
             after.go_on(marks.into_values().collect());
@@ -450,8 +583,8 @@ mod tests {
             let referrer = format!("http://a.org/room/{}", n - 1);
             let referrer = Some(referrer.as_str());
             let title = "A room";
-            let noted =
-                before.note(Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false });
+            let seen = Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false };
+            let noted = note(&before, seen, &[&format!("/room/{}", n + 1)]);
             marks.extend(noted.marks);
         }
         let after = TrapWatch::default();
@@ -469,7 +602,8 @@ mod tests {
         assert_eq!(end, None);
         let url = PageUrl::parse("http://a.org/room/40").unwrap();
         let (title, text) = ("A library", "here are books of all kinds in long rows upon shelves");
-        let noted = watch.note(Seen { url: &url, referrer: None, title, text, is_soft_404: false });
+        let seen = Seen { url: &url, referrer: None, title, text, is_soft_404: false };
+        let noted = note(&watch, seen, &[]);
         assert!(noted.marks.iter().all(|mark| mark.run == 0) && !noted.marks.is_empty());
     }
 
@@ -492,7 +626,7 @@ mod tests {
                 text: TEXT,
                 is_soft_404: false,
             };
-            assert_eq!(watch.note(seen), Noted::default());
+            assert_eq!(note(&watch, seen, &["/item/new"]), Noted::default());
         }
     }
 
@@ -505,7 +639,8 @@ mod tests {
             let url = PageUrl::parse(&format!("http://a.org{path}")).unwrap();
             let referrer = format!("http://a.org{referrer}");
             let is_soft_404 = false;
-            watch.note(Seen { url: &url, referrer: Some(&referrer), title, text, is_soft_404 }).rule
+            let seen = Seen { url: &url, referrer: Some(&referrer), title, text, is_soft_404 };
+            note(&watch, seen, &[]).rule
         };
         let list = "here are all the members of our forum in the order in which they came to us";
         assert_eq!(note("/members", "/", "Members", list), None);
@@ -513,5 +648,102 @@ mod tests {
             assert_eq!(note(&format!("/members/{n}"), "/members", "Log in", TEXT), None);
         }
         assert_eq!(note("/thread/1", "/", "A thread", list), None);
+    }
+
+    /// Stubs of one template under one directory, found on a list that looks like them. `new`: what
+    /// a stub leads to that nobody knew.
+    fn note_stubs(new: impl Fn(u32) -> Option<String>) -> TrapWatch {
+        let watch = TrapWatch::default();
+        let list = PageUrl::parse("http://a.org/words").unwrap();
+        for page in 0..20 {
+            let (url, referrer) = (list.with_page(page), list.with_page(page.saturating_sub(1)));
+            let referrer = Some(referrer.as_str());
+            let title = "Words";
+            let seen = Seen { url: &url, referrer, title, text: TEXT, is_soft_404: false };
+            assert_eq!(note(&watch, seen, &[]), Noted::default());
+            for n in page * 50..(page + 1) * 50 {
+                let stub = PageUrl::parse(&format!("http://a.org/words/{}", name(n))).unwrap();
+                let referrer = Some(url.as_str());
+                let seen = Seen { url: &stub, referrer, title, text: TEXT, is_soft_404: false };
+                let new = new(n);
+                let new: Vec<&str> = new.iter().map(String::as_str).collect();
+                assert_eq!(note(&watch, seen, &new), Noted::default(), "{n}: {stub}");
+            }
+        }
+        watch
+    }
+
+    /// A name without digits.
+    fn name(n: u32) -> String {
+        n.to_string().bytes().map(|digit| char::from(digit + 49)).collect()
+    }
+
+    trait Paged {
+        fn with_page(&self, page: u32) -> PageUrl;
+    }
+
+    impl Paged for PageUrl {
+        fn with_page(&self, page: u32) -> PageUrl {
+            PageUrl::parse(&format!("{self}/{page}")).unwrap()
+        }
+    }
+
+    /// They lead to each other, and all of them are known from the list.
+    #[test]
+    fn stubs_on_lists_that_look_like_them_go_on() {
+        note_stubs(|_| None);
+    }
+
+    /// A profile has a page of posts: new, and not a profile.
+    #[test]
+    fn stubs_with_one_page_below_each_go_on() {
+        let watch = note_stubs(|n| Some(format!("/words/{}/posts", name(n))));
+        for n in 0..1000 {
+            let url = PageUrl::parse(&format!("http://a.org/words/{}/posts", name(n))).unwrap();
+            let referrer = format!("http://a.org/words/{}", name(n));
+            let seen = Seen {
+                url: &url,
+                referrer: Some(&referrer),
+                title: "Posts",
+                text: "nobody has written anything here so far come back in a day or two",
+                is_soft_404: false,
+            };
+            assert_eq!(note(&watch, seen, &[]), Noted::default(), "{n}");
+        }
+    }
+
+    /// Each room has a hundred doors, all of which lead to new rooms.
+    #[test]
+    fn a_trap_with_many_doors_ends_after_some_dozens() {
+        let watch = TrapWatch::default();
+        let end = (2..1000).find(|&n: &u32| {
+            let url = PageUrl::parse(&format!("http://a.org/room/{n}")).unwrap();
+            let referrer = format!("http://a.org/room/{}", (n + 98) / 100);
+            let seen = Seen {
+                url: &url,
+                referrer: Some(&referrer),
+                title: "A room",
+                text: TEXT,
+                is_soft_404: false,
+            };
+            let doors: Vec<String> =
+                (0..100).map(|door| format!("/room/{}", n * 100 - 98 + door)).collect();
+            let doors: Vec<&str> = doors.iter().map(String::as_str).collect();
+            if n == 2 {
+                let first = PageUrl::parse("http://a.org/room/1").unwrap();
+                note(&watch, Seen { url: &first, referrer: None, ..seen }, &doors);
+            }
+            note(&watch, seen, &doors).rule.is_some()
+        });
+        assert!(end.is_some_and(|end| end < 70), "{end:?}");
+    }
+
+    /// Each room is below the one that leads to it.
+    #[test]
+    fn a_trap_that_grows_deeper_ends_too() {
+        let deeper = |n: u32| (0..n).map(|k| format!("/{}", name(k))).collect::<String>();
+        let path = |n: u32| format!("/maze{}", deeper(n));
+        let end = pages_until_rule(path, |_| TEXT.to_owned());
+        assert!(end.is_some_and(|end| end < 120), "{end:?}");
     }
 }

@@ -9,9 +9,9 @@ use telusur_frontier::Disposition;
 use telusur_ledger::Event::TrapNoted;
 use telusur_ledger::{Ending, IdEnding, LinkSource, Packed, VisitOutcome};
 use telusur_model::{
-    Change, Digest, Discovery, FetchOutcome, Fetched, IdOutcome, NotFoundLook, PageRecord, PageUrl,
-    ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp, UrlKey, Via, Visit,
-    matches_topic,
+    Change, Digest, Discovery, Door, FetchOutcome, Fetched, IdOutcome, NotFoundLook, PageRecord,
+    PageUrl, ParsedPage, Purpose, RawPage, Reason, Retry, SearchPage, Timestamp, UrlKey, Verdict,
+    Via, Visit, matches_topic,
 };
 use telusur_parse_pool::{PoolError, Reading};
 
@@ -26,7 +26,7 @@ use crate::robots_reading::{PrerequisiteEnd, robots_end};
 use crate::sitemap_reading::read_sitemap;
 use crate::soft_404::look_of;
 use crate::stored_page::stored_answer;
-use crate::trap_watch::{Noted, Seen};
+use crate::trap_watch::{LINKS_MAX, Noted, Seen};
 
 impl ParseWorker {
     pub(crate) fn read_and_count(
@@ -177,7 +177,7 @@ impl ParseWorker {
             }
             FetchOutcome::Page(page) => {
                 let reading = self.reading(&page, ahead, asked.cpu)?;
-                let noted = note_look(asked, &page, &reading);
+                let noted = self.note_look(asked, &page, &reading);
                 if !noted.marks.is_empty() {
                     let crawl = asked.visit.crawl;
                     let site = asked.visit.url.host().site();
@@ -305,26 +305,42 @@ impl ParseWorker {
             _ => None,
         })
     }
-}
 
-/// Takes note of how a page looks that links led to: of the look-alikes in a trap a few are indexed,
-/// some dozens are stored, and no more.
-fn note_look(asked: &Asked<'_>, page: &RawPage, reading: &Reading<PageRead>) -> Noted {
-    let Asked { visit, context, .. } = asked;
-    let Reading::Read(read) = reading else { return Noted::default() };
-    let is_named = visit.depth == 0 || context.scope.is_included(&visit.url);
-    if is_named || !(200..300).contains(&page.status) {
-        return Noted::default();
+    /// Takes note of how a page looks that links led to: of the look-alikes in a trap a few are
+    /// indexed, some dozens are stored, and no more.
+    fn note_look(&self, asked: &Asked<'_>, page: &RawPage, reading: &Reading<PageRead>) -> Noted {
+        let Asked { visit, context, .. } = asked;
+        let Reading::Read(read) = reading else { return Noted::default() };
+        let is_named = visit.depth == 0 || context.scope.is_included(&visit.url);
+        if is_named || !(200..300).contains(&page.status) {
+            return Noted::default();
+        }
+        let found = read.findings.as_ref().map(|findings| findings.text.as_str());
+        let text = found.filter(|text| !text.is_empty()).unwrap_or(&read.parsed.visible_text);
+        let seen = Seen {
+            url: &visit.url,
+            referrer: visit.referrer.as_deref(),
+            title: read.parsed.title.as_deref().unwrap_or_default(),
+            text,
+            is_soft_404: context.soft_404.is_one(page, &read.parsed),
+        };
+        let (host, door) = (visit.url.host(), Door::of(&visit.url));
+        let obey_rel = context.crawl.politeness.obey_rel_nofollow;
+        let links = read.parsed.links.iter().filter(|link| !(obey_rel && link.nofollow));
+        let links = links.map(|link| &link.url).chain(&read.parsed.refresh);
+        let of_origin = links.filter(|link| Door::of(link) == door && link.host() == host);
+        let is_followed = |link: &PageUrl| {
+            let judged = context.scope.judge(link, visit.depth.saturating_add(1), 0);
+            judged.verdict == Verdict::Admit
+                && context.scope.learned_refusal(link, || judged.is_included).is_none()
+        };
+        // A store that cannot be read ends the engine soon; until then nothing is suspected.
+        let is_new = |link: &PageUrl| {
+            is_followed(link) && matches!(self.store.url(visit.crawl, link), Ok(None))
+        };
+        let asked_for = of_origin.map(|link| context.scope.treat_query(link.clone()));
+        context.learned.traps.note(seen, asked_for.take(LINKS_MAX).filter(is_new))
     }
-    let found = read.findings.as_ref().map(|findings| findings.text.as_str());
-    let text = found.filter(|text| !text.is_empty()).unwrap_or(&read.parsed.visible_text);
-    context.learned.traps.note(Seen {
-        url: &visit.url,
-        referrer: visit.referrer.as_deref(),
-        title: read.parsed.title.as_deref().unwrap_or_default(),
-        text,
-        is_soft_404: context.soft_404.is_one(page, &read.parsed),
-    })
 }
 
 /// A visit and its surroundings.

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use telusur_model::{
-    CrawlNo, Door, IdState, Moment, PageUrl, Purpose, QueuePlace, Timestamp, UrlKey, Via, Visit,
+    CrawlNo, Door, IdState, Moment, PageUrl, Purpose, QueuePlace, Run, Timestamp, UrlKey, Via,
+    Visit,
 };
 
 use crate::host::HostId;
@@ -236,6 +237,19 @@ impl Ids {
         {
             self.skipped.insert((walk, id));
         }
+    }
+
+    /// Gives up the ids of a host that wait for another attempt: the walk of each, and what the store
+    /// has to keep.
+    pub(crate) fn give_up_waiting(&mut self, host: HostId) -> Vec<(u32, Run)> {
+        let walks = self.walks_of.get(&host).cloned().unwrap_or_default();
+        let numbered = walks.into_iter().filter_map(|walk| Some((walk, u32::try_from(walk).ok()?)));
+        let linear = &mut self.linear;
+        numbered
+            .flat_map(|(walk, number)| {
+                linear.give_up_waiting(walk).into_iter().map(move |run| (number, run))
+            })
+            .collect()
     }
 
     /// The store has kept what became of an id. Returns the host of its walk.

@@ -29,7 +29,7 @@ mod track;
 #[cfg(test)]
 mod tests;
 
-use telusur_model::{IdState, Moment};
+use telusur_model::{IdState, Moment, Run};
 
 use crate::linear::rotation::Rotation;
 
@@ -124,6 +124,16 @@ impl Linear {
             self.leave_if_finished(self.place_first[walk] + leg);
         }
         leg.is_some()
+    }
+
+    /// Gives up the ids of a walk that wait for another attempt. Returns what the store has to keep.
+    pub(crate) fn give_up_waiting(&mut self, walk: usize) -> Vec<Run> {
+        let holes = self.walks.get_mut(walk).map(WalkState::give_up_waiting).unwrap_or_default();
+        let legs = self.walks.get(walk).map_or(0, |walk| walk.legs.len());
+        for leg in 0..legs {
+            self.leave_if_finished(self.place_first[walk] + leg);
+        }
+        holes
     }
 
     /// The walks, in order.

@@ -1,6 +1,6 @@
 //! Crawls that wait for nothing but `Retry-After`: when that is so, and how their waiting ends.
 
-use telusur_model::{CrawlNo, Host, Moment};
+use telusur_model::{CrawlNo, Host, Moment, Run};
 
 use crate::frontier::Frontier;
 
@@ -38,6 +38,18 @@ impl Frontier {
         let Some(id) = self.hosts.id(host) else { return };
         self.hosts.get_mut(id).pace.asked_to_wait(until);
         self.refresh_host(id);
+    }
+
+    /// Gives up the ids of a linear crawl that wait for another attempt on these hosts: the walk of each
+    /// run, and what the store has to keep.
+    pub fn give_up_ids(&mut self, crawl: CrawlNo, hosts: &[Host]) -> Vec<(u32, Run)> {
+        let mut given_up = Vec::new();
+        for host in hosts.iter().filter_map(|host| self.hosts.id(host)).collect::<Vec<_>>() {
+            let ids = self.crawls.get_mut(&crawl).and_then(|crawl| crawl.ids.as_mut());
+            given_up.extend(ids.map(|ids| ids.give_up_waiting(host)).unwrap_or_default());
+            self.refresh(crawl, host);
+        }
+        given_up
     }
 
     /// Forgets the prerequisites of a host: its URLs are given up, so nothing needs to be known any more.

@@ -279,7 +279,31 @@ pub enum StoreError {
         /// The cause.
         source: std::io::Error,
     },
+    /// A stored row cannot be read.
+    #[error("a row of {table} cannot be read: {why}")]
+    Unreadable {
+        /// The name of its table.
+        table: &'static str,
+        /// The crawl that it belongs to, if it is one crawl's.
+        crawl: Option<CrawlNo>,
+        /// What the storage engine says.
+        why: String,
+    },
     /// The storage engine refused; start again to recover.
     #[error("storage engine: {0}")]
     Engine(String),
+}
+
+impl StoreError {
+    /// Whether what is stored is at fault, and not the moment: it fails again at the next start.
+    pub fn is_of_rows(&self) -> bool {
+        match self {
+            Self::Damaged(_) | Self::Unreadable { .. } => true,
+            Self::DiskFull(_)
+            | Self::Locked { .. }
+            | Self::Unusable(_)
+            | Self::Io { .. }
+            | Self::Engine(_) => false,
+        }
+    }
 }

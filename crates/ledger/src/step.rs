@@ -68,6 +68,11 @@ impl Step {
         self.events.push(event);
     }
 
+    /// What happened, in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
     /// Whether there is nothing to commit.
     pub fn is_empty(&self) -> bool {
         self.events.is_empty()

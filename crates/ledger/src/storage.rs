@@ -111,6 +111,16 @@ impl Table {
     }
 }
 
+impl Table {
+    /// The crawl whose row has this key, or whose rows begin with it.
+    pub fn crawl_of(self, key: &[u8]) -> Option<CrawlNo> {
+        let is_of_crawl =
+            Self::OF_CRAWL.contains(&self) || matches!(self, Self::Crawls | Self::Stats);
+        let no = key.first_chunk().filter(|_| is_of_crawl);
+        no.map(|no| CrawlNo(u32::from_be_bytes(*no)))
+    }
+}
+
 /// Ordered tables of keys and values, read.
 pub trait Rows: Send + Sync {
     /// A key or a value as it is read.

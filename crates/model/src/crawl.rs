@@ -353,6 +353,8 @@ impl CrawlState {
 #[serde(rename_all = "snake_case")]
 pub enum PauseReason {
     /// The user asked for it.
+    // Linear crawls were once paused when they had no patience left.
+    #[serde(alias = "retry_after")]
     Asked,
     /// Less space is left than the limit.
     DiskFull,
@@ -362,8 +364,6 @@ pub enum PauseReason {
     Refused,
     /// It stopped the engine twice in a row, so it is not started a third time.
     EngineStopped,
-    /// Every host that is left asked us to wait for longer than the crawl has patience.
-    RetryAfter,
     /// It is an import that did not come to its end: it can be imported again, not resumed.
     Import,
 }
@@ -373,9 +373,7 @@ impl PauseReason {
     pub fn passes(self) -> bool {
         match self {
             Self::DiskFull | Self::NoNetwork => true,
-            Self::Asked | Self::Refused | Self::EngineStopped | Self::RetryAfter | Self::Import => {
-                false
-            }
+            Self::Asked | Self::Refused | Self::EngineStopped | Self::Import => false,
         }
     }
 }
@@ -425,6 +423,8 @@ pub enum FinishReason {
     NoStart,
     /// Nothing is left but links or ids that a budget left out.
     Budget,
+    /// Every host that has ids left asked us to wait for longer than the crawl has patience.
+    RetryAfter,
 }
 
 impl FinishReason {
@@ -439,6 +439,7 @@ impl FinishReason {
             Self::Stopped => "stopped",
             Self::NoStart => "no start URL could be fetched",
             Self::Budget => "budget reached, URLs were left out",
+            Self::RetryAfter => "every host that is left asks us to wait",
         }
     }
 }

@@ -9,7 +9,9 @@ use fjall::config::PartitioningPolicy;
 use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey, UserValue,
 };
+use rustix::io::Errno;
 use telusur_ledger::{Batch, Rows, StoreError, Table, WriteRows};
+use telusur_model::CrawlNo;
 
 use crate::io_error;
 
@@ -70,11 +72,13 @@ impl Rows for TablesSnapshot {
     type Bytes = UserValue;
 
     fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, StoreError> {
-        self.snapshot.get(&self.keyspaces[table as usize], key).map_err(engine_error)
+        let row = self.snapshot.get(&self.keyspaces[table as usize], key.as_ref());
+        row.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
-        self.snapshot.contains_key(&self.keyspaces[table as usize], key).map_err(engine_error)
+        let is_there = self.snapshot.contains_key(&self.keyspaces[table as usize], key.as_ref());
+        is_there.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn range(
@@ -83,7 +87,7 @@ impl Rows for TablesSnapshot {
         first: Vec<u8>,
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
-        range_at(&self.snapshot, &self.keyspaces[table as usize], first, end)
+        range_at(&self.snapshot, (table, &self.keyspaces[table as usize]), first, end)
     }
 }
 
@@ -91,11 +95,13 @@ impl Rows for Tables {
     type Bytes = UserValue;
 
     fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, StoreError> {
-        self.keyspace(table).get(key).map_err(engine_error)
+        let row = self.keyspace(table).get(key.as_ref());
+        row.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
-        self.keyspace(table).contains_key(key).map_err(engine_error)
+        let is_there = self.keyspace(table).contains_key(key.as_ref());
+        is_there.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn range(
@@ -105,7 +111,7 @@ impl Rows for Tables {
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
         // The keyspace's own range shows rows of batches that are committed while it is read.
-        range_at(&self.database.snapshot(), self.keyspace(table), first, end)
+        range_at(&self.database.snapshot(), (table, self.keyspace(table)), first, end)
     }
 }
 
@@ -132,13 +138,14 @@ impl WriteRows for Tables {
 /// The rows of a keyspace from `first` on and before `end`, at one instant.
 fn range_at(
     snapshot: &Snapshot,
-    keyspace: &Keyspace,
+    (table, keyspace): (Table, &Keyspace),
     first: Vec<u8>,
     end: Option<Vec<u8>>,
 ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> + use<> {
+    let crawl = crawl_of_range(table, &first, end.as_deref());
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     let rows = snapshot.range(keyspace, (Bound::Included(first), end));
-    rows.map(|row| row.into_inner().map_err(engine_error))
+    rows.map(move |row| row.into_inner().map_err(|error| read_error(table, crawl, error)))
 }
 
 fn memtable_bytes(table: Table) -> u64 {
@@ -180,6 +187,40 @@ fn cached_files_max() -> usize {
     usize::try_from(share).unwrap_or(usize::MAX)
 }
 
+/// The crawl that all rows of a range belong to.
+fn crawl_of_range(table: Table, first: &[u8], end: Option<&[u8]>) -> Option<CrawlNo> {
+    let crawl = table.crawl_of(first)?;
+    let end = end?;
+    let next = crawl.0.checked_add(1).map(u32::to_be_bytes);
+    let ends_with_it = next.is_some_and(|next| end <= next.as_slice());
+    (ends_with_it || table.crawl_of(end) == Some(crawl)).then_some(crawl)
+}
+
+/// The same for what was read: a block that the disk does not give back, or gives back changed, is the
+/// trouble of those whose rows are in it. Files that cannot be opened because too many are open are not.
+fn read_error(table: Table, crawl: Option<CrawlNo>, error: fjall::Error) -> StoreError {
+    let unreadable = |why: String| StoreError::Unreadable { table: table.name(), crawl, why };
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
+            if is_of_file(&source) =>
+        {
+            unreadable(source.to_string())
+        }
+        fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            engine_error(fjall::Error::Io(source))
+        }
+        fjall::Error::Storage(error) => unreadable(error.to_string()),
+        other => engine_error(other),
+    }
+}
+
+/// Whether reading failed because of the file itself.
+fn is_of_file(error: &std::io::Error) -> bool {
+    let of_machine = [Errno::MFILE, Errno::NFILE, Errno::NOMEM, Errno::INTR, Errno::NOSPC];
+    let errno = error.raw_os_error();
+    !of_machine.iter().any(|machine| errno == Some(machine.raw_os_error()))
+}
+
 /// What the storage engine says, sorted by what the caller can do about it.
 fn engine_error(error: fjall::Error) -> StoreError {
     match error {
@@ -187,5 +228,59 @@ fn engine_error(error: fjall::Error) -> StoreError {
             io_error("use the state database", source)
         }
         other => StoreError::Engine(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::FileExt;
+    use std::path::PathBuf;
+
+    use super::*;
+
+    const ROWS: u32 = 2_000;
+
+    fn key(crawl: u32, row: u32) -> Vec<u8> {
+        [crawl.to_be_bytes(), row.to_be_bytes()].concat()
+    }
+
+    fn files_below(dir: &Path) -> Vec<PathBuf> {
+        let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+            .collect()
+    }
+
+    /// Two crawls, of which a block of the first cannot be read.
+    #[test]
+    fn a_row_that_cannot_be_read_names_its_crawl() {
+        let dir = tempfile::tempdir().unwrap();
+        let tables = Tables::open(dir.path()).unwrap();
+        let mut batch = Batch::default();
+        for (crawl, row) in (1..=2).flat_map(|crawl| (0..ROWS).map(move |row| (crawl, row))) {
+            batch.insert(Table::Urls, key(crawl, row), vec![b'x'; 100]);
+        }
+        tables.commit(batch).unwrap();
+        tables.keyspace(Table::Urls).rotate_memtable_and_wait().unwrap();
+        for path in
+            files_below(dir.path()).iter().filter(|path| path.iter().any(|dir| dir == "tables"))
+        {
+            fs::File::options().write(true).open(path).unwrap().write_at(&[0xff; 8], 100).unwrap();
+        }
+        let crawl_of = |error: StoreError| match error {
+            StoreError::Unreadable { table: "urls", crawl, .. } => crawl,
+            other => panic!("{other}"),
+        };
+        let first = tables.get(Table::Urls, key(1, 0)).unwrap_err();
+        assert_eq!(crawl_of(first), Some(CrawlNo(1)));
+        let first = tables.contains(Table::Urls, key(1, 0)).unwrap_err();
+        assert_eq!(crawl_of(first), Some(CrawlNo(1)));
+        let of_crawl = tables.prefix(Table::Urls, 1_u32.to_be_bytes()).next().unwrap();
+        assert_eq!(crawl_of(of_crawl.unwrap_err()), Some(CrawlNo(1)));
+        // Whose row it is can be said only where all of them are one crawl's.
+        let of_all = tables.range(Table::Urls, key(1, 0), None).next().unwrap();
+        assert_eq!(crawl_of(of_all.unwrap_err()), None);
+        assert!(tables.get(Table::Urls, key(2, ROWS - 1)).unwrap().is_some());
     }
 }

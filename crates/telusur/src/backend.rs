@@ -331,7 +331,7 @@ pub fn store_message(error: &StoreError) -> Message {
         StoreError::DiskFull(_) => Message::new(Code::DiskFull, what)
             .hint("Nothing is lost. Free space, then: telusur resume last"),
         StoreError::Unusable(_) => Message::new(Code::UnusableData, what),
-        StoreError::Damaged(_) => {
+        StoreError::Damaged(_) | StoreError::Unreadable { .. } => {
             Message::new(Code::DamagedData, what).hint("See what is damaged: telusur verify")
         }
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::FileTooLarge => {

@@ -165,7 +165,6 @@ fn is_over(state: CrawlState) -> bool {
                 | PauseReason::NoNetwork
                 | PauseReason::Refused
                 | PauseReason::EngineStopped
-                | PauseReason::RetryAfter
                 | PauseReason::Import,
         }
         | CrawlState::Finished { .. } => true,

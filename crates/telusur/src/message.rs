@@ -164,7 +164,7 @@ codes! {
     /// `telusur explain REASON` tells more about it.
     NotFetched = "E0303", exit::NO_START, "the page could not be fetched";
     /// Every host that is left answers, and asks us to wait (429 or 503 with Retry-After) for longer than the
-    /// crawl's patience. The crawl is paused and nothing is lost: resume it later, or let it wait longer with
+    /// crawl's patience. The crawl has ended and nothing is lost: resume it later, or let it wait longer with
     /// `--patience` (0s waits as long as the hosts say).
     AskedToWait = "E0304", exit::NO_START, "the hosts ask us to wait";
     /// A result could not be written, most often because the disk is full.

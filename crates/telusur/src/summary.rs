@@ -149,15 +149,15 @@ impl Summary<'_> {
             CrawlState::Finished { why: why @ FinishReason::NoStart } => {
                 (bad, "Failed after", Some(why.phrase()))
             }
+            CrawlState::Finished { why: why @ FinishReason::RetryAfter } => {
+                (still, "Ended after", Some(why.phrase()))
+            }
             CrawlState::Finished { why } => (good, "Done in", Some(why.phrase())),
             CrawlState::Paused { why: PauseReason::NoNetwork } => {
                 (still, "Paused after", Some("nobody answers, nothing is lost"))
             }
             CrawlState::Paused { why: PauseReason::Refused } => {
                 (still, "Paused after", Some("these ids may not be asked, nothing is lost"))
-            }
-            CrawlState::Paused { why: PauseReason::RetryAfter } => {
-                (still, "Paused after", Some("every host asks us to wait, nothing is lost"))
             }
             CrawlState::Paused { .. } => (still, "Paused after", None),
             CrawlState::Running => (still, "Saved after", Some("not finished, nothing is lost")),

@@ -17,6 +17,7 @@ use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
 use crate::id_visits::{open_walks, refused_ids};
+use crate::letting_in::LettingIn;
 use crate::parse_costs::stuck_since;
 use crate::patience::Patience;
 use crate::pipeline::Load;
@@ -32,6 +33,15 @@ pub(super) struct EndingCrawl {
     /// The state that was sent to the writer.
     written: Option<CrawlState>,
     replies: Vec<Reply>,
+}
+
+impl EndingCrawl {
+    /// Whether it ends only because nothing was left to ask, and nobody was told so.
+    fn is_for_want_of_links(&self) -> bool {
+        self.goal == Goal::Finish(FinishReason::Drained)
+            && self.written.is_none()
+            && self.replies.is_empty()
+    }
 }
 
 impl CrawlTask {
@@ -140,8 +150,7 @@ impl CrawlTask {
             outstanding: 0,
             changed_delays: HashSet::new(),
             ending: None,
-            letting_in: false,
-            drained: None,
+            letting_in: LettingIn::default(),
             ids_refused: 0,
             walks: WalksShown::default(),
             patience: Patience::default(),
@@ -240,7 +249,7 @@ impl CrawlTask {
         running.context = Arc::new(context);
         if is_raised {
             // Behind the change: the writer goes by the limits that it knows.
-            running.letting_in = true;
+            running.letting_in.begin();
             self.backlog.push_back(CommitWork::LetIn { crawl });
         }
         Ok(())
@@ -248,9 +257,9 @@ impl CrawlTask {
 
     /// The frontier has nothing left of a crawl.
     pub(super) fn drained(&mut self, crawl: CrawlNo, why: FinishReason) {
-        match self.crawls.get_mut(&crawl) {
-            Some(running) if running.letting_in => running.drained = Some(why),
-            Some(_) | None => self.end(crawl, Goal::Finish(why), None),
+        let running = self.crawls.get_mut(&crawl);
+        if let Some(why) = running.and_then(|running| running.letting_in.drained(why)) {
+            self.end(crawl, Goal::Finish(why), None);
         }
     }
 
@@ -260,15 +269,18 @@ impl CrawlTask {
         let is_any = !effects.queued.is_empty();
         self.step_written(effects, &Load::default());
         let Some(running) = self.crawls.get_mut(&crawl) else { return Ok(()) };
-        if is_any {
-            // The frontier says so again when it has come to the end of these.
-            running.drained = None;
+        if is_any && running.ending.take_if(|ending| ending.is_for_want_of_links()).is_some() {
+            // The budget was raised in the moment in which it came to its end.
+            self.frontier.resume(crawl);
         }
         if has_more {
-            return self.write(CommitWork::LetIn { crawl });
+            running.letting_in.begin();
         }
-        running.letting_in = false;
-        if let Some(why) = running.drained.take() {
+        let drained = running.letting_in.ended(is_any);
+        if has_more {
+            self.write(CommitWork::LetIn { crawl })?;
+        }
+        if let Some(why) = drained {
             self.end(crawl, Goal::Finish(why), None);
         }
         Ok(())

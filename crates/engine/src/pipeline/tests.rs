@@ -108,7 +108,7 @@ impl Watched {
         assert!(self.sites.is_empty() && self.crawls.is_empty());
         let Pipeline { visits, bytes, charged_by_site, charged_by_crawl, .. } = self.pipeline;
         assert_eq!((visits, bytes, charged_by_site, charged_by_crawl), (0, 0, 0, 0));
-        assert!(self.pipeline.watched.is_empty() && self.pipeline.crawls.is_empty());
+        assert!(self.pipeline.changed.is_empty() && self.pipeline.crawls.is_empty());
     }
 }
 
@@ -134,6 +134,50 @@ fn a_site_of_small_pages_alone_is_hardly_limited() {
     let first = watched.fill(1, "big.test", 1);
     watched.fetch(&first, 10_000);
     assert_eq!(watched.fill(1, "big.test", 2000).len(), PIPELINE_VISITS_MAX / 2 - 1);
+}
+
+/// Answers that bring nothing to parse are not expected to bring a megabyte each.
+#[test]
+fn a_site_of_redirects_or_unchanged_pages_is_hardly_limited() {
+    for is_redirect in [true, false] {
+        let mut watched = Watched::of_crawls(1);
+        let first = watched.fill(1, "big.test", 1);
+        let outcome = match is_redirect {
+            true => FetchOutcome::Redirected { status: 301, to: first[0].url.clone() },
+            false => FetchOutcome::NotModified,
+        };
+        let fetched = Fetched { outcome, ..page(&first[0], 0) };
+        watched.pipeline.end_fetch(&first[0], &fetched);
+        let more = watched.fill(1, "big.test", 2000).len();
+        assert_eq!(more, PIPELINE_VISITS_MAX / 2 - 1, "{is_redirect}");
+    }
+}
+
+/// However many sites of a crawl bring pages that the parser needs long for: a site of which nothing
+/// is here finds room, and so does one whose pages are small.
+#[test]
+fn many_costly_sites_leave_room_for_others_of_their_crawl() {
+    for (running, bytes) in [(1, MIB), (2, MIB), (1, 1000), (2, 1000)] {
+        for count in [1, 10, 30, 60] {
+            let mut watched = Watched::of_crawls(running);
+            let small = watched.fill(1, "small.test", 1);
+            watched.fetch(&small, 10_000);
+            watched.store(&small, 10_000);
+            for number in 0..count {
+                let site = format!("costly{number}.test");
+                let first = watched.fill(1, &site, 1);
+                assert_eq!(first.len(), 1, "{running} {bytes}: {number} of {count}");
+                watched.fetch(&first, bytes);
+                let visits = watched.fill(1, &site, 1000);
+                watched.fetch(&visits, bytes);
+            }
+            // Costly by their bytes, or by the time that small pages take.
+            for _ in 0..if bytes == MIB { 4 } else { 1 } {
+                assert!(watched.hand_out(&visit(1, "small.test")), "{running} {bytes}: {count}");
+            }
+            assert!(watched.hand_out(&visit(1, "new.test")), "{running} {bytes}: {count}");
+        }
+    }
 }
 
 /// Each of many takes less than the one before, and the next always finds room.

@@ -236,6 +236,47 @@ async fn a_list_of_look_alikes_is_read_to_its_end() {
     assert_eq!(record.stats.ok, 301);
 }
 
+/// A dictionary whose entries are not written yet: entries, and the list that names them, say the same,
+/// and each entry leads to its neighbours. All of them are to be found.
+#[tokio::test(start_paused = true)]
+async fn stubs_that_their_list_looks_like_are_all_indexed() {
+    const STUBS: u32 = 130;
+    fn stub(links: impl Iterator<Item = u32>) -> FakeAnswer {
+        let name = |n: u32| n.to_string().bytes().map(|digit| (digit + 49) as char).collect();
+        let name = |n: u32| -> String { name(n) };
+        let links: String =
+            links.map(|n| format!("<a href=/words/{}><img src=/x.png></a> ", name(n))).collect();
+        FakeAnswer::html(format!(
+            "<!doctype html><title>Dictionary</title><main><p>Nobody has written about this word \
+             yet. If you know what it means, where it comes from and how people use it, then \
+             please write the first lines of this page.</p></main><nav>{links}</nav>"
+        ))
+    }
+    let bench = Bench::of_site(|path| match path {
+        "/" => page("home", ["/words/".to_owned()].into_iter()),
+        "/words/" => stub(0..STUBS),
+        path if path.starts_with("/words/") => {
+            let digits = path["/words/".len()..].bytes().map(|letter| (letter - 49) as char);
+            let n: u32 = digits.collect::<String>().parse().unwrap();
+            stub([(n + STUBS - 1) % STUBS, (n + 1) % STUBS].into_iter())
+        }
+        _ => FakeAnswer::not_found(),
+    });
+    let index = bench.dir.path().join("index");
+    let index = Arc::new(SearchIndex::open(&index, IndexLimits::default()).unwrap());
+    let store = bench.open();
+    let no = accept(&store, polite_crawl());
+    let engine = bench.engine_with_index(&store, &index);
+    engine.handle().run(no).await.unwrap();
+    finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!(record.stats.skips.get(&Reason::TrapSuspected), None);
+    assert_eq!(record.stats.ok, u64::from(STUBS) + 2);
+    assert_eq!(index.doc_count(), u64::from(STUBS) + 2);
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
+}
+
 /// A host that says Retry-After for hours does not hold its crawl for hours.
 #[tokio::test(start_paused = true)]
 async fn a_crawl_waits_for_retry_after_as_long_as_it_has_patience() {

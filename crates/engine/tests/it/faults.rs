@@ -145,6 +145,24 @@ async fn a_crawl_whose_queue_cannot_be_read_is_set_aside() {
     assert_eq!((record.state, record.fault), (CrawlState::Running, None));
 }
 
+/// The same inside a step, which may be of several crawls.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_crawl_whose_rows_cannot_be_read_in_a_step_is_set_aside() {
+    let bench = Bench::of_hosts(|_, path| endless(path));
+    let mut store = bench.open();
+    let good = accept(&store, crawl(vec![url("http://good.test/")]));
+    let bad = accept(&store, crawl(vec![url("http://bad.test/")]));
+    for _ in 0..2 {
+        let disk = ShortDisk { unreadable_in_steps: Some(bad), ..ShortDisk::of(&store) };
+        store = fail_on(&bench, store, disk, &[good, bad]).await;
+    }
+    let record = store.crawl(bad).unwrap().unwrap();
+    assert_eq!(record.state, CrawlState::Paused { why: PauseReason::EngineStopped });
+    assert!(record.fault.unwrap().text().contains("checksum mismatch"));
+    let record = store.crawl(good).unwrap().unwrap();
+    assert_eq!((record.state, record.fault), (CrawlState::Running, None));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_is_nobodys_fault() {
     let bench = Bench::of_hosts(|_, path| endless(path));

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::control::{Control, CoveredRun, Explanation, Reply, Request};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
-use telusur_ledger::{CrawlRecord, CrawlStore, Store};
+use telusur_ledger::{CrawlRecord, CrawlStore, FrontierStore, KeptState, Store};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
-    MissingRules, PauseReason, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds, Template,
-    Walk, WalkCoverage, WalkRules,
+    MissingRules, PauseReason, Progress, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds,
+    Template, Walk, WalkCoverage, WalkRules,
 };
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -630,25 +630,53 @@ async fn a_site_that_is_honest_about_a_few_ids_only_ends() {
     assert!(record.stats.ids.missing > 20, "{:?}", record.stats.ids);
 }
 
-/// Each time that the user resumes it, a walk waits as long as it has patience, and pauses again.
+/// A walk whose host says Retry-After for days ends when its patience does, and says so. What it gave up,
+/// and what it never asked, is asked when the user resumes it.
 #[tokio::test(start_paused = true)]
-async fn a_walk_waits_for_retry_after_each_time_it_is_resumed() {
-    let bench = Bench::of_site(|_| {
-        let mut busy = FakeAnswer::plain(503, "busy");
-        busy.headers.push(("retry-after", "360000".into()));
-        busy
+async fn a_walk_out_of_patience_ends_and_can_be_resumed() {
+    static IS_BUSY: AtomicBool = AtomicBool::new(true);
+    let bench = Bench::of_site(|path| match id_of(path) {
+        3.. if IS_BUSY.load(Ordering::Relaxed) => {
+            let mut busy = FakeAnswer::plain(503, "busy");
+            busy.headers.push(("retry-after", "360000".into()));
+            busy
+        }
+        1..=40 => item(path),
+        _ => FakeAnswer::not_found(),
     });
     let store = bench.open();
     let engine = bench.engine(&store);
-    let no = accept(&store, linear(vec![range(1, 5)]));
-    let handle = engine.handle();
-    handle.run(no).await.unwrap();
-    let paused = CrawlState::Paused { why: PauseReason::RetryAfter };
-    for _ in 0..2 {
-        let began = tokio::time::Instant::now();
-        until(&engine, no, |progress| progress.state == paused).await;
-        assert!(began.elapsed().as_secs() >= 600, "{:?}", began.elapsed());
-        handle.resume(no).await.unwrap();
-    }
+    // A margin of one: whatever was given up says nothing about the end.
+    let walk = WalkRules {
+        start: Some(1),
+        margin: 1,
+        attempts: 3,
+        direction: Some(Direction::Ascending),
+        ..rules("http://site.test/{id}")
+    };
+    let no = accept(&store, linear(vec![walk]));
+    engine.handle().run(no).await.unwrap();
+    let ended = finished(&engine, no).await;
+    let waiting = |progress: &Progress| progress.walks[0].coverage.counts.waiting;
+    assert_eq!((ended.walks[0].coverage.counts.content, waiting(&ended)), (2, 0));
     engine.shutdown().await.unwrap();
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::RetryAfter });
+    assert!(record.stats.active_ms >= 600_000, "{:?}", record.stats);
+    let holes = record.stats.ids.holes;
+    assert!(holes >= 1 && record.stats.ids.waiting == 0, "{:?}", record.stats.ids);
+    assert_eq!(record.stats.failures[&Reason::RetryAfter], holes);
+    let hole = store.runs(no, 0).unwrap().into_iter().find(|run| run.first == 3).unwrap();
+    assert_eq!(hole.state, KeptState { state: IdState::Hole, why: Some(Reason::RetryAfter) });
+    assert_verified(&store);
+
+    IS_BUSY.store(false, Ordering::Relaxed);
+    let engine = bench.engine(&store);
+    engine.handle().run(no).await.unwrap();
+    finished(&engine, no).await;
+    engine.shutdown().await.unwrap();
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Drained });
+    assert_eq!((record.stats.ids.content, record.stats.ids.holes), (40, 0));
+    assert_verified(&store);
 }

@@ -18,6 +18,8 @@ pub(crate) struct ShortDisk {
     pub(crate) free_bytes: AtomicU64,
     /// The crawl whose queue cannot be read.
     pub(crate) unreadable: Option<CrawlNo>,
+    /// The crawl whose rows cannot be read when a step of it is committed.
+    pub(crate) unreadable_in_steps: Option<CrawlNo>,
     /// Whether nothing can be written.
     pub(crate) is_read_only: bool,
     /// Whether whoever writes panics.
@@ -33,6 +35,7 @@ impl ShortDisk {
             store,
             free_bytes,
             unreadable: None,
+            unreadable_in_steps: None,
             is_read_only: false,
             is_faulty: false,
             changed_by: Mutex::default(),
@@ -132,6 +135,11 @@ impl FrontierStore for ShortDisk {
             return Err(StoreError::Engine("sync failed".into()));
         }
         assert!(!self.is_faulty, "a fault of ours");
+        let is_of = |crawl| step.events().iter().any(|event| event.crawl() == Some(crawl));
+        if let Some(crawl) = self.unreadable_in_steps.filter(|crawl| is_of(*crawl)) {
+            let why = "checksum mismatch".into();
+            return Err(StoreError::Unreadable { table: "urls", crawl: Some(crawl), why });
+        }
         self.store.commit(step)
     }
 

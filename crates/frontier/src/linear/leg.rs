@@ -181,6 +181,19 @@ impl Leg {
         true
     }
 
+    /// The ids that wait for another attempt are given up. Where the leg stops is not judged by them:
+    /// they are asked again by the next run.
+    pub(crate) fn give_up_waiting(&mut self) -> Vec<Run> {
+        let is_waiting = |run: &Run| matches!(run.state, IdState::Waiting { .. });
+        let waiting = self.runs.iter().filter(is_waiting);
+        let holes: Vec<Run> = waiting.map(|run| Run { state: IdState::Hole, ..run }).collect();
+        for run in &holes {
+            self.runs.set(*run);
+        }
+        self.cooling.clear();
+        holes
+    }
+
     // ---- the margin ----
 
     /// Walks as far as every fate is known, as the sequential crawl does.

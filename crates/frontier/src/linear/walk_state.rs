@@ -83,6 +83,16 @@ impl WalkState {
         self.legs.iter().all(|(_, leg)| leg.is_finished())
     }
 
+    /// Gives up the ids that wait for another attempt. Returns what the store has to keep.
+    pub(super) fn give_up_waiting(&mut self) -> Vec<Run> {
+        let legs = self.legs.iter_mut();
+        legs.flat_map(|(track, leg)| {
+            let holes = leg.give_up_waiting();
+            holes.into_iter().flat_map(|run| track.positions(run).collect::<Vec<_>>())
+        })
+        .collect()
+    }
+
     /// When the next retry is due.
     pub(crate) fn retry_at(&self) -> Option<Moment> {
         self.legs.iter().filter_map(|(_, leg)| leg.retry_at()).min()

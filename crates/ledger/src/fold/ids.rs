@@ -90,6 +90,13 @@ impl<R: Rows> Fold<'_, R> {
         }
     }
 
+    /// Counts ids that were given up without a visit.
+    pub(super) fn count_holes(&mut self, crawl: CrawlNo, run: KeptRun) {
+        if let Some(why) = run.state.why.filter(|_| run.state.state == IdState::Hole) {
+            *self.stats(crawl).failures.entry(why).or_default() += run.last - run.first + 1;
+        }
+    }
+
     /// Ends a visit to an id. It has no row in a queue; only its page makes its URL a known one.
     pub(super) fn end_id(&mut self, ended: IdEnded) -> Result<(), StoreError> {
         let IdEnded { visit, id, page, status, requested_at, other_schemes } = ended;

@@ -94,6 +94,7 @@ impl<'a, R: Rows> Fold<'a, R> {
             Event::IdsMarked { crawl, walk, run, site: _ } => {
                 self.load_runs(crawl, walk)?;
                 self.write_run(crawl, walk, run);
+                self.count_holes(crawl, run);
             }
             Event::OriginLearned(row) => {
                 if let Ok(url) = PageUrl::parse(&row.origin) {

@@ -201,7 +201,11 @@ impl Service {
                 let record = service.record(no)?;
                 let is_live = service.inner().engine.is_here(no);
                 if is_done(order, service.state(&record), is_live, was_waiting) {
-                    return Ok(was_waiting && order == Order::Resume);
+                    let is_resumed = was_waiting && order == Order::Resume;
+                    if is_resumed && record.fault.is_some() {
+                        service.inner().store.set_fault(no, None)?;
+                    }
+                    return Ok(is_resumed);
                 }
                 match order {
                     Order::Pause => service.carry_out(no, |crawl| Request::Pause { crawl })?,
@@ -222,8 +226,12 @@ impl Service {
                 Ok(false)
             })
             .await;
+        let is_resumed = matches!(done, Ok(true));
+        if is_resumed {
+            inner.run_queue.forgive(no);
+        }
         let is_put_back = done.is_err() && was_waiting;
-        if is_put_back || matches!(done, Ok(true)) {
+        if is_put_back || is_resumed {
             inner.run_queue.join(no);
         }
         done?;

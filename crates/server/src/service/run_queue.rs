@@ -1,10 +1,12 @@
 //! [`RunQueue`]: which crawls wait, and the task that starts them when there is room. A crawl waits if its
 //! state in the store is "running" and no engine has it; that is why nothing of this is written down.
 //! Crawls that may have ended the engine, as others may that ran beside them, are started one at a
-//! time: one that survives is cleared.
+//! time: one that survives is cleared. One whose trial ended the process is held until the process has run
+//! without it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use telusur_engine::RequestError;
 use telusur_ledger::CrawlRecord;
@@ -36,6 +38,9 @@ struct RunQueueState {
     starting: Option<CrawlNo>,
     /// Those that may have ended the engine.
     suspects: BTreeSet<CrawlNo>,
+    /// Of these, those that are not tried again before the others, nor before this moment.
+    held: BTreeSet<CrawlNo>,
+    held_until: Moment,
     /// The one of them that is tried, and since when.
     on_trial: Option<(CrawlNo, Moment)>,
     /// Those that become suspects if the process ends soon, and since when.
@@ -46,9 +51,12 @@ impl RunQueue {
     pub(crate) fn of(records: &[CrawlRecord], ends: SuddenEnds, now: Moment) -> Self {
         let waiting = records.iter().filter(|record| goes_on(record));
         let waiting = waiting.map(|record| record.crawl.no).collect();
-        let SuddenEnds { suspects, watched } = ends;
+        let SuddenEnds { mut suspects, held, watched } = ends;
+        suspects.extend(&held);
         let watched = (!watched.is_empty()).then_some((watched, now));
-        let line = RunQueueState { waiting, suspects, watched, ..RunQueueState::default() };
+        let held_until = now.plus_ms(TRIAL_MS);
+        let line =
+            RunQueueState { waiting, suspects, held, held_until, watched, ..Default::default() };
         Self { line: Mutex::new(line), changed: Notify::new() }
     }
 
@@ -77,6 +85,19 @@ impl RunQueue {
         self.changed.notify_waiters();
     }
 
+    /// Somebody wants a crawl to run, whatever it may have done.
+    pub(crate) fn forgive(&self, no: CrawlNo) {
+        let mut line = self.line();
+        line.suspects.remove(&no);
+        line.held.remove(&no);
+    }
+
+    /// How long the next crawl is held that was tried in vain; `None` if none is.
+    fn held_ms(&self, now: Moment) -> Option<u64> {
+        let line = self.line();
+        line.held.iter().any(|no| line.waiting.contains(no)).then(|| line.held_until.ms_since(now))
+    }
+
     /// Takes a crawl out of the line, so that it is not started while something else is done to it.
     /// Waits if it is being started just now. Says whether it was in the line.
     pub(crate) async fn leave(&self, no: CrawlNo) -> bool {
@@ -95,9 +116,15 @@ impl RunQueue {
     fn begin_next(&self, now: Moment) -> Option<CrawlNo> {
         let mut line = self.line();
         let is_tried = line.on_trial.is_some();
-        let may_begin = |no: &&CrawlNo| !is_tried || !line.suspects.contains(*no);
+        let is_untried = |no: &CrawlNo| line.suspects.contains(no) && !line.held.contains(no);
+        let holds = now < line.held_until || line.waiting.iter().any(is_untried);
+        let may_begin = |no: &&CrawlNo| {
+            let is_held = holds && line.held.contains(*no);
+            !line.suspects.contains(*no) || !is_tried && !is_held
+        };
         let next = line.waiting.iter().find(may_begin).copied()?;
         line.waiting.remove(&next);
+        line.held.remove(&next);
         line.starting = Some(next);
         if line.suspects.contains(&next) {
             line.on_trial = Some((next, now));
@@ -128,8 +155,16 @@ impl RunQueue {
         Some(no)
     }
 
-    fn begun(&self) {
-        self.line().starting = None;
+    /// The start that was begun is over. A trial begins now: a start may take long.
+    fn begun(&self, now: Moment) {
+        let mut line = self.line();
+        let started = line.starting.take();
+        if let Some((tried, since)) = &mut line.on_trial
+            && started == Some(*tried)
+        {
+            *since = now;
+        }
+        drop(line);
         self.changed.notify_waiters();
     }
 }
@@ -156,14 +191,18 @@ pub(crate) async fn start_in_turn(service: Service) {
         while has_room(&service) {
             let Some(no) = inner.run_queue.begin_next(inner.clock.now()) else { break };
             let started = start(&service, no).await;
-            inner.run_queue.begun();
+            inner.run_queue.begun(inner.clock.now());
             if let Err(problem) = started {
                 tracing::error!(crawl = %no, problem = problem.detail(), "crawl cannot start");
             }
         }
+        let held_ms = inner.run_queue.held_ms(inner.clock.now());
+        let is_held = held_ms.is_some_and(|ms| ms > 0);
+        let release = tokio::time::sleep(Duration::from_millis(held_ms.unwrap_or(0)));
         tokio::select! {
             () = inner.ending.cancelled() => return,
             () = changed => {}
+            () = release, if is_held => {}
             shown = snapshots.changed() => if shown.is_err() { return },
         }
     }
@@ -183,7 +222,14 @@ pub(super) fn goes_on(record: &CrawlRecord) -> bool {
 async fn clear_suspects(service: &Service) {
     let inner = service.inner();
     let now = inner.clock.now();
-    let is_running = |no| service.progress(no).is_some_and(|it| it.state == CrawlState::Running);
+    // One that waits for the machine has not come to its end, nor shown that it runs well.
+    let is_running = |no| {
+        service.progress(no).is_some_and(|it| match it.state {
+            CrawlState::Running => true,
+            CrawlState::Paused { why } => why.passes(),
+            CrawlState::Finished { .. } => false,
+        })
+    };
     let mut cleared = inner.run_queue.unwatched(now);
     cleared.extend(inner.run_queue.cleared(now, is_running));
     for no in cleared {
@@ -225,6 +271,10 @@ async fn start(service: &Service, no: CrawlNo) -> Result<(), Problem> {
         // Resumed from another terminal in the meantime.
         Err(RequestError::WrongState(_)) if service.inner().engine.is_here(no) => Ok(()),
         Err(RequestError::WrongState(why)) => set_aside(service, no, why).await,
+        // Nor can one whose rows cannot be read.
+        Err(RequestError::Store(error)) if error.is_of_rows() => {
+            set_aside(service, no, error.to_string()).await
+        }
         other => Ok(other?),
     }
 }
@@ -281,7 +331,7 @@ mod tests {
         (1..=4).for_each(|no| run_queue.join(CrawlNo(no)));
         let begin = |at| {
             let next = run_queue.begin_next(Moment(at));
-            run_queue.begun();
+            run_queue.begun(Moment(at));
             next.map(|no| no.0)
         };
         assert_eq!([begin(0), begin(0), begin(0), begin(0)], [Some(1), Some(3), Some(4), None]);
@@ -289,5 +339,48 @@ mod tests {
         assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| true), Some(CrawlNo(1)));
         assert_eq!(begin(TRIAL_MS), Some(2), "the next one is tried");
         assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| false), Some(CrawlNo(2)), "it is over");
+    }
+
+    /// A start that takes longer than a trial clears nobody.
+    #[test]
+    fn a_trial_begins_when_the_crawl_has_started() {
+        let run_queue = RunQueue::default();
+        run_queue.line().suspects.insert(CrawlNo(1));
+        run_queue.join(CrawlNo(1));
+        assert_eq!(run_queue.begin_next(Moment(0)), Some(CrawlNo(1)));
+        run_queue.begun(Moment(TRIAL_MS));
+        assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| true), None);
+        assert_eq!(run_queue.cleared(Moment(2 * TRIAL_MS), |_| true), Some(CrawlNo(1)));
+    }
+
+    /// The process runs without it for as long as a trial takes: if it ends meanwhile, it was something
+    /// else.
+    #[test]
+    fn one_whose_trial_ended_the_process_is_tried_again_after_the_others() {
+        let run_queue = RunQueue::default();
+        {
+            let mut line = run_queue.line();
+            line.suspects.extend([CrawlNo(1), CrawlNo(2)]);
+            line.held.insert(CrawlNo(1));
+            line.held_until = Moment(TRIAL_MS);
+        }
+        (1..=3).for_each(|no| run_queue.join(CrawlNo(no)));
+        let begin = |at| {
+            let next = run_queue.begin_next(Moment(at));
+            run_queue.begun(Moment(at));
+            next.map(|no| no.0)
+        };
+        assert_eq!([begin(0), begin(0), begin(TRIAL_MS)], [Some(2), Some(3), None]);
+        assert_eq!(run_queue.held_ms(Moment(1)), Some(TRIAL_MS - 1));
+        assert_eq!(run_queue.cleared(Moment(TRIAL_MS), |_| true), Some(CrawlNo(2)));
+        assert_eq!(begin(TRIAL_MS), Some(1));
+        // Nobody who asks for it has to wait.
+        run_queue.line().held.insert(CrawlNo(4));
+        run_queue.line().suspects.insert(CrawlNo(4));
+        run_queue.line().held_until = Moment(2 * TRIAL_MS);
+        run_queue.join(CrawlNo(4));
+        assert_eq!(begin(TRIAL_MS), None);
+        run_queue.forgive(CrawlNo(4));
+        assert_eq!(begin(TRIAL_MS), Some(4));
     }
 }

@@ -38,7 +38,14 @@ impl Service {
     /// The same. Blocks.
     pub(super) fn crawl_now(&self, no: CrawlNo) -> Result<(CrawlView, String), Problem> {
         let record = self.record(no)?;
-        let hosts = self.inner().store.hosts(no)?;
+        let hosts = match self.inner().store.hosts(no) {
+            // Why it is set aside can be seen all the same.
+            Err(error) if error.is_of_rows() => {
+                tracing::error!(crawl = %no, %error, "the hosts of a crawl cannot be read");
+                Vec::new()
+            }
+            hosts => hosts?,
+        };
         Ok((self.view(&record, &hosts), settings_tag(&record)))
     }
 

@@ -1,7 +1,7 @@
 //! What survives the end of the process, in order or not.
 
 use serde_json::json;
-use telusur_ledger::CrawlStore;
+use telusur_ledger::{Batch, CrawlStore, Storage, Table, WriteRows};
 use telusur_model::{CrawlNo, CrawlState, EngineFault, PauseReason, Timestamp};
 use telusur_store_embedded::EmbeddedStore;
 
@@ -154,15 +154,23 @@ async fn a_crawl_whose_trials_end_the_process_is_set_aside_and_the_others_run() 
         bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
         assert_eq!(fault_of(&bench, no).map(|fault| fault.times), Some(0), "all are watched");
     }
-    let mut bench = bench.killed().await;
-    for trial in 1..=2 {
-        bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
-        assert_eq!(fault_of(&bench, 1).map(|fault| fault.times), Some(trial));
-        for no in 2..=3 {
-            assert_eq!(state_of(&bench, no).await, "queued", "they are tried one at a time");
-        }
-        bench = bench.killed().await;
+    let bench = bench.killed().await;
+    bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+    assert_eq!(fault_of(&bench, 1).map(|fault| fault.times), Some(1));
+    for no in 2..=3 {
+        assert_eq!(state_of(&bench, no).await, "queued", "they are tried one at a time");
     }
+    // The process runs with each of the others before the first one is tried again.
+    let bench = bench.killed().await;
+    for no in 2..=3 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+        assert_eq!(state_of(&bench, 1).await, "queued", "it is held");
+        half_a_minute().await;
+        bench.until(CrawlNo(no), |_| fault_of(&bench, no).is_none()).await;
+    }
+    bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+    assert_eq!(fault_of(&bench, 1).map(|fault| fault.times), Some(2));
+    let bench = bench.killed().await;
     bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
     let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
     assert_eq!(
@@ -174,6 +182,37 @@ async fn a_crawl_whose_trials_end_the_process_is_set_aside_and_the_others_run() 
     // What is new is not held up by those that are tried.
     bench.client.post("/api/v1/crawls", &body).await;
     bench.until(CrawlNo(4), |it| it.state == CrawlState::Running).await;
+    bench.stop().await;
+}
+
+async fn half_a_minute() {
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(31)).await;
+    tokio::time::resume();
+}
+
+/// An operator, or a supervisor, kills the service again and again within seconds of its start.
+#[tokio::test]
+async fn quick_kills_set_nobody_aside() {
+    let mut bench = Bench::start_gated(endless_site).await;
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    }
+    bench.until(CrawlNo(1), |it| it.state == CrawlState::Running).await;
+    for kill in 1..=9 {
+        bench = bench.killed().await;
+        // One of them runs within a moment, whatever the other one waits for.
+        while state_of(&bench, 1).await != "running" && state_of(&bench, 2).await != "running" {}
+        for no in 1..=2 {
+            assert_ne!(state_of(&bench, no).await, "paused", "kill {kill}, crawl {no}");
+        }
+    }
+    // Whoever asks for a crawl that is held does not wait.
+    for no in 1..=2 {
+        bench.client.post(&format!("/api/v1/crawls/crawl_{no}/resume"), &json!({})).await;
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    bench.gate.let_through(1_000_000);
     bench.stop().await;
 }
 
@@ -214,11 +253,36 @@ async fn a_crawl_that_runs_well_is_cleared() {
     for no in 1..=2 {
         bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
         assert_eq!(fault_of(&bench, no).map(|fault| fault.times), Some(1));
-        tokio::time::pause();
-        tokio::time::advance(std::time::Duration::from_secs(31)).await;
-        tokio::time::resume();
+        half_a_minute().await;
         bench.until(CrawlNo(no), |_| fault_of(&bench, no).is_none()).await;
     }
+    bench.stop().await;
+}
+
+/// One row of one crawl once kept all crawls from being started.
+#[tokio::test]
+async fn a_crawl_whose_rows_are_damaged_is_set_aside_and_the_others_run() {
+    let bench = Bench::start(endless_site).await;
+    for _ in 0..2 {
+        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    }
+    for no in 1..=2 {
+        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
+    }
+    let bench = bench
+        .restart_after(|store| {
+            let key = [1_u32.to_be_bytes().as_slice(), b"site.test"].concat();
+            let mut batch = Batch::default();
+            batch.insert(Table::Hosts, key, b"no row".to_vec());
+            store.storage().rows().commit(batch).unwrap();
+        })
+        .await;
+    bench.until(CrawlNo(2), |it| it.state == CrawlState::Running).await;
+    while state_of(&bench, 1).await != "paused" {}
+    let shown = bench.client.json("/api/v1/crawls/crawl_1").await;
+    assert_eq!(shown["pause_reason"], "engine_stopped");
+    let why = shown["pause_detail"].as_str().unwrap();
+    assert!(why.contains("a row of hosts cannot be read"), "{why}");
     bench.stop().await;
 }
 

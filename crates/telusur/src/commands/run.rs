@@ -100,10 +100,10 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
             let hint = format!("See why: telusur coverage {crawl}; go on: telusur resume {crawl}");
             return Err(Message::new(Code::NoStart, what).hint(hint).into());
         }
-        CrawlState::Paused { why: PauseReason::RetryAfter } => {
-            let what = "paused: every host that is left asks us to wait (Retry-After)";
+        CrawlState::Finished { why: FinishReason::RetryAfter } => {
+            let what = "ended: every host that is left asks us to wait (Retry-After)";
             let hint = format!(
-                "Nothing is lost. Later: telusur resume {crawl}; to wait longer, add --patience DURATION"
+                "What was crawled is kept. Later: telusur resume {crawl}; to wait longer, add --patience DURATION"
             );
             return Err(Message::new(Code::AskedToWait, what).hint(hint).into());
         }
