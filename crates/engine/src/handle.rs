@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
@@ -21,11 +22,11 @@ use crate::crawl_task::{Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHost
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::followers::{Follower, FollowerParts, FollowerReport, Followers, FollowersHandle};
 use crate::fresh_pages::FreshPages;
 use crate::holding_back::HoldingBack;
-use crate::index_health::{IndexHealth, IndexReport};
+use crate::index_follower::{INDEX, IndexFollower};
 use crate::index_lease::IndexOwner;
-use crate::index_stage::{IndexStage, Indexer};
 use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
@@ -35,6 +36,9 @@ use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
 const EVENTS_MAX: usize = 4096;
 /// Work waiting for the writer.
 const COMMITS_MAX: usize = 2 * PIPELINE_VISITS_MAX;
+
+/// How long the removal of a crawl waits for followers. One that keeps up commits within a second.
+const REMOVAL_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What an engine is made of.
 pub struct EngineParts {
@@ -48,6 +52,8 @@ pub struct EngineParts {
     pub parser: Arc<dyn Parser>,
     /// Where pages become searchable; without it they do not, in this process.
     pub index: Option<Arc<SearchIndex>>,
+    /// Whatever else is derived from pages.
+    pub followers: Vec<Box<dyn Follower>>,
 }
 
 /// What can be set about an engine.
@@ -69,8 +75,7 @@ pub struct Engine {
     asked_before: Arc<AskedBefore>,
     faults: Arc<Faults>,
     holding_back: Arc<HoldingBack>,
-    index_owner: Option<IndexOwner>,
-    index_health: IndexHealth,
+    followers: FollowersHandle,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -86,14 +91,13 @@ pub struct EngineHandle {
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
     holding_back: Arc<HoldingBack>,
-    index_owner: Option<IndexOwner>,
-    index_health: IndexHealth,
+    followers: FollowersHandle,
 }
 
 impl Engine {
     /// Starts the stages. Must be called inside a tokio runtime.
     pub fn start(parts: EngineParts, options: &EngineOptions) -> std::io::Result<Self> {
-        let EngineParts { store, fetcher, clock, parser, index } = parts;
+        let EngineParts { store, fetcher, clock, parser, index, followers } = parts;
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
@@ -121,21 +125,21 @@ impl Engine {
             fresh_pages: fresh_pages.clone(),
         };
         let parsers = parse_stage::start(threads, &parse_queue, &reader)?;
-        let index = match index {
-            Some(index) => {
-                let source = StoredSource::new(Arc::clone(&store))
-                    .with_parser(Arc::clone(&parser))
-                    .with_fresh_pages(fresh_pages.unwrap_or_default());
-                let indexer = Indexer::from(Box::new(source), index);
-                Some(IndexStage::start(indexer, Arc::clone(&store), Arc::clone(&clock))?)
-            }
-            None => None,
-        };
-        let index_owner = index.as_ref().map(IndexStage::index_owner);
-        let index_health = index.as_ref().map(IndexStage::health).unwrap_or_default();
+        let source = || StoredSource::new(Arc::clone(&store)).with_parser(Arc::clone(&parser));
+        let index = index.map(|index| FollowerParts {
+            follower: Box::new(IndexFollower::new(index)),
+            // Pages that the crawl has just read are taken out of their cache, by one follower.
+            source: Arc::new(source().with_fresh_pages(fresh_pages.unwrap_or_default())),
+        });
+        let others = followers
+            .into_iter()
+            .map(|follower| FollowerParts { follower, source: Arc::new(source()) });
+        let followers = index.into_iter().chain(others).collect();
+        let followers = Followers::start(followers, &store, &clock)?;
+        let followers_handle = followers.handle();
         let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
-            index,
+            followers,
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -169,8 +173,7 @@ impl Engine {
             asked_before: Arc::default(),
             faults,
             holding_back,
-            index_owner,
-            index_health,
+            followers: followers_handle,
             task,
             commit: Some(committer),
             parsers,
@@ -187,8 +190,7 @@ impl Engine {
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
             holding_back: Arc::clone(&self.holding_back),
-            index_owner: self.index_owner.clone(),
-            index_health: self.index_health.clone(),
+            followers: self.followers.clone(),
         }
     }
 
@@ -291,13 +293,24 @@ impl EngineHandle {
     }
 
     /// Whether everything that is stored can be found, and if not, why.
-    pub fn indexing(&self) -> IndexReport {
-        self.index_health.report()
+    pub fn indexing(&self) -> Option<FollowerReport> {
+        self.followers().into_iter().find(FollowerReport::is_index)
     }
 
-    /// A write of the index failed that its stage knows nothing of: it is opened again.
-    pub(crate) fn index_failed(&self, why: String) {
-        self.index_health.failed_elsewhere(why);
+    /// How far everything that is derived from pages is behind, and why.
+    pub fn followers(&self) -> Vec<FollowerReport> {
+        self.followers.reports()
+    }
+
+    /// The store has changed in another way than by a crawl: followers look at once.
+    pub(crate) fn wake_followers(&self) {
+        self.followers.look();
+    }
+
+    /// The same after a crawl was removed. Waits until those that keep up have taken it out. Blocks.
+    pub(crate) fn follow_removal(&self, place: u64) {
+        self.followers.look();
+        self.followers.wait_for(place, REMOVAL_WAIT_MAX);
     }
 
     /// Who reads pages in this process.
@@ -306,8 +319,8 @@ impl EngineHandle {
     }
 
     /// What leases the index of this process, if it has one.
-    pub(crate) fn index_owner(&self) -> Option<&IndexOwner> {
-        self.index_owner.as_ref()
+    pub(crate) fn index_owner(&self) -> Option<IndexOwner> {
+        self.followers.owner_of(INDEX)
     }
 
     /// Whether a crawl is in this process, running or paused.

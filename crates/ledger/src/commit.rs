@@ -515,7 +515,7 @@ impl<'a, S: Storage> StepWriter<'a, S> {
         let PageRecord { seq, crawl, key, .. } = *record;
         self.put_url(crawl, key, &UrlRow::Page { seq });
         self.batch.insert(Table::Pages, layout::page_key(crawl, seq), encode(record));
-        self.batch.insert(Table::Order, layout::order_key(seq), layout::crawl_key(crawl));
+        self.batch.insert(Table::Order, layout::order_key(seq), layout::page_entry(crawl));
     }
 
     fn retry(&mut self, mut visit: Visit, due: Timestamp, counted: bool, reason: Reason) {

@@ -21,7 +21,7 @@ use telusur_ledger::{CrawlRecord, UrlRecord, VerifyReport};
 use telusur_model::{ContentKind, IdRun, PageRecord, Progress, Reason, SiteShare, WalkCoverage};
 
 use crate::change::CrawlChange;
-use crate::index_health::IndexReport;
+use crate::followers::FollowerReport;
 
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
@@ -271,7 +271,7 @@ pub struct CrawlReply {
     pub sites: Vec<SiteShare>,
     /// Start URLs that lead out of the crawl's scope: where, and to where.
     pub moved_seeds: Vec<(String, String)>,
-    /// How far the owner's index is behind, if it fails.
+    /// What the owner derives from pages and is behind, because it fails.
     #[serde(default)]
-    pub indexing: Option<IndexReport>,
+    pub behind: Vec<FollowerReport>,
 }

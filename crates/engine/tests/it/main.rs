@@ -10,6 +10,7 @@ mod control;
 mod endings;
 mod failing_index;
 mod faults;
+mod follower_conformance;
 mod following;
 mod hostile;
 mod linear;

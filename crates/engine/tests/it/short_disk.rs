@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use telusur_ledger::{
     Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
-    NewlyQueued, Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord,
+    NewlyQueued, Packed, PageStore, QueueRange, Step, StoreChange, StoreError, TrapMark, UrlRecord,
     VerifyReport,
 };
 use telusur_model::{
@@ -164,8 +164,16 @@ impl PageStore for ShortDisk {
         self.store.page(crawl, seq)
     }
 
-    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
-        self.store.pages_of_all_after(seq, max)
+    fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError> {
+        self.store.changes_after(seq, max)
+    }
+
+    fn last_change(&self) -> Result<u64, StoreError> {
+        self.store.last_change()
+    }
+
+    fn changes_count(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        self.store.changes_count(after, upto)
     }
 
     fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {

@@ -103,6 +103,7 @@ impl Bench {
             clock: Arc::clone(&clock),
             parser: Arc::new(InProcess::default()),
             index: index.clone(),
+            followers: Vec::new(),
         };
         let engine =
             Engine::start(parts, &EngineOptions { parse_threads: 1, free_bytes_min: 0 }).unwrap();
