@@ -37,23 +37,20 @@ impl ChangeSource for StoredSource {
     fn next(&self, after: u64, max: usize) -> Result<ChangeBatch, FollowError> {
         let stored = self.store.changes_after(after, max)?;
         let upto = stored.last().map_or(after, StoreChange::seq);
-        let mut batch = ChangeBatch { changes: Vec::with_capacity(stored.len()), upto };
-        for together in stored.chunks(READ_TOGETHER) {
-            let pages: Vec<&PageRecord> = together.iter().filter_map(StoreChange::page).collect();
-            let mut contents = self.contents(&pages)?.into_iter();
-            for change in together {
-                batch.changes.push(match change {
-                    StoreChange::Page(page) => FollowedChange::Page(Box::new(FollowedPage {
-                        record: PageRecord::clone(page),
-                        content: contents.next().flatten(),
-                    })),
-                    StoreChange::Removed { seq, crawl } => {
-                        FollowedChange::Removed { seq: *seq, crawl: *crawl }
-                    }
-                });
-            }
+        let pages: Vec<&PageRecord> = stored.iter().filter_map(StoreChange::page).collect();
+        let mut contents = Vec::with_capacity(pages.len());
+        for together in pages.chunks(READ_TOGETHER) {
+            contents.extend(self.contents(together)?);
         }
-        Ok(batch)
+        let mut contents = contents.into_iter();
+        let changes = stored.into_iter().map(|change| match change {
+            StoreChange::Page(record) => {
+                let content = contents.next().flatten();
+                FollowedChange::Page(Box::new(FollowedPage { record: *record, content }))
+            }
+            StoreChange::Removed { seq, crawl } => FollowedChange::Removed { seq, crawl },
+        });
+        Ok(ChangeBatch { changes: changes.collect(), upto })
     }
 }
 
