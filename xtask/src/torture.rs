@@ -1,5 +1,6 @@
 //! `cargo xtask torture`: kills a crawl of 5,000 pages over 20 hosts, or of 20,000 numbers over two,
-//! again and again.
+//! again and again. `cargo xtask torture follow` kills small crawls, imports, removals and the indexer
+//! beside them.
 
 use anyhow::Context;
 use telusur_testkit::fake_web::{DelayRange, FaultShares, PageCounts};
@@ -35,6 +36,48 @@ pub(crate) fn torture(along: Along, kills: u32, seed: u64) -> anyhow::Result<()>
         report.verified,
         report.refetches,
         report.refetches as f64 / f64::from(report.kills.max(1))
+    );
+    scratch.delete()
+}
+
+/// Kills whatever writes a directory, and in half of the cases the process that has its index.
+pub(crate) fn torture_following(kills: u32, seed: u64) -> anyhow::Result<()> {
+    let program = release_program()?;
+    let scratch = Scratch::new("torture-follow")?;
+    let torture = Torture {
+        program,
+        web: FakeWebSpec {
+            seed,
+            hosts: 3,
+            pages: PageCounts::Even { total: 60 },
+            links_per_page: 8,
+            page_bytes: 2_000,
+            delay_ms: DelayRange { min: 5, max: 40 },
+            ..FakeWebSpec::default()
+        },
+        kills,
+        seed,
+        life_ms_max: 150,
+        workers: 8,
+        scratch: scratch.path().to_owned(),
+        along: Along::Links,
+    };
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let since = std::time::Instant::now();
+    let report = runtime.block_on(torture.run_following(|line| println!("{line}")));
+    let report = report.map_err(|broken| {
+        anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.path().display())
+    })?;
+    println!(
+        "{} kills and {} of the indexer in {} s, {} removals, {} reparses, {} imports, verified {} times, {} documents",
+        report.kills,
+        report.indexer_kills,
+        since.elapsed().as_secs(),
+        report.removals,
+        report.reparses,
+        report.imports,
+        report.verified,
+        report.documents
     );
     scratch.delete()
 }

@@ -32,9 +32,10 @@ use crate::context::CrawlContext;
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::followers::Followers;
 use crate::holding_back::HoldingBack;
 use crate::id_visits::Hop;
-use crate::index_stage::IndexStage;
+use crate::index_follower::INDEX;
 use crate::letting_in::LettingIn;
 use crate::parse_costs::unparsable;
 use crate::parse_queue::ParseSender;
@@ -47,7 +48,7 @@ use crate::supervision::{Part, Supervisor};
 
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
 /// within little more than a second. A page is to be found within two.
-const INDEX_LAG_MAX: u64 = 800;
+const FOLLOWER_LAG_MAX: u64 = 800;
 /// How often limits are checked and progress is shown.
 const TICK: Duration = Duration::from_millis(100);
 /// How often running time and learned delays are written down.
@@ -188,7 +189,7 @@ pub(crate) struct CrawlTask {
     /// Work for the writer that found its channel full.
     pub(crate) backlog: VecDeque<CommitWork>,
     pub(crate) prerequisites: Prerequisites,
-    pub(crate) index: Option<IndexStage>,
+    pub(crate) followers: Followers,
     pub(crate) pipeline: Pipeline,
     pub(crate) is_shutting_down: bool,
     pub(crate) waits: Waits,
@@ -244,7 +245,7 @@ impl CrawlTask {
         loop {
             let wake = self.hand_out()?;
             if self.is_shutting_down && self.crawls.is_empty() && self.backlog.is_empty() {
-                return self.finish_index().await;
+                return self.finish_followers().await;
             }
             let pause_ms = wake.map_or(u64::MAX, |at| at.ms_since(self.clock.now()));
             let pause = tokio::time::sleep(Duration::from_millis(pause_ms.min(60_000)));
@@ -282,10 +283,7 @@ impl CrawlTask {
         self.send_backlog()?;
         loop {
             let is_full = self.apply_back_pressure();
-            if !self.backlog.is_empty()
-                || self.index.as_ref().is_some_and(|index| index.is_behind(INDEX_LAG_MAX))
-                || is_full
-            {
+            if !self.backlog.is_empty() || self.followers.slow_crawls(FOLLOWER_LAG_MAX) || is_full {
                 return Ok(None);
             }
             match self.frontier.next(self.clock.now()) {
@@ -460,8 +458,8 @@ impl CrawlTask {
     }
 
     fn step_written(&mut self, effects: Effects, load: &Load) {
-        if let Some(index) = self.index.as_ref().filter(|_| !effects.stored.is_empty()) {
-            index.wake(&effects.stored);
+        if !effects.stored.is_empty() {
+            self.followers.wake(&effects.stored);
         }
         for gone in &effects.dequeued {
             let Dequeued { crawl, place, stored_page, .. } = *gone;
@@ -543,13 +541,12 @@ impl CrawlTask {
         self.write(CommitWork::Events(events))
     }
 
-    /// Makes everything searchable that is stored, and ends the index stage.
-    async fn finish_index(&mut self) -> Result<(), EngineError> {
-        if let Some(index) = self.index.take() {
-            let failed = tokio::task::spawn_blocking(move || index.finish()).await;
-            if let Ok(Some(error)) = failed {
-                tracing::error!(error, "the search index cannot follow; it is made good later");
-            }
+    /// Hands what is stored to the followers, and ends them.
+    async fn finish_followers(&mut self) -> Result<(), EngineError> {
+        let followers = std::mem::take(&mut self.followers);
+        let failed = tokio::task::spawn_blocking(move || followers.finish()).await;
+        for (follower, error) in failed.unwrap_or_default() {
+            tracing::error!(follower, error, "it cannot follow the store; it is made good later");
         }
         Ok(())
     }
@@ -588,7 +585,11 @@ impl CrawlTask {
                 running.walks.look(linear, running.state, now);
             }
         }
-        let index_lag = self.index.as_ref().map_or(0, IndexStage::lag);
+        let (index, others): (Vec<_>, Vec<_>) =
+            self.followers.lags().partition(|(name, _)| *name == INDEX);
+        let index_lag = index.first().map_or(0, |(_, lag)| *lag);
+        let behind = others.into_iter().filter(|(_, lag)| *lag > 0);
+        let followers_behind: Vec<_> = behind.map(|(name, lag)| (name.to_owned(), lag)).collect();
         self.shown.send_modify(|shown| {
             for (crawl, running) in &self.crawls {
                 let mut stats = running.stats.clone();
@@ -603,6 +604,7 @@ impl CrawlTask {
                     shown.missing_by_look = walk.looks.missing();
                 }
                 snapshot.index_lag = index_lag;
+                snapshot.followers_behind = followers_behind.clone();
                 snapshot.retry_after_ms = running.patience.shown_ms();
                 shown.insert(*crawl, snapshot);
             }

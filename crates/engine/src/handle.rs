@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use telusur_fetch::Fetch;
 use telusur_frontier::Frontier;
@@ -24,11 +25,11 @@ use crate::crawl_task::{Command, CrawlTask, DRAIN_MS_MAX, Event, Goal, KnownHost
 use crate::error::{EngineError, RequestError};
 use crate::faults::Faults;
 use crate::fetch_stage::FetchStage;
+use crate::followers::{Follower, FollowerParts, FollowerReport, Followers, FollowersHandle};
 use crate::fresh_pages::FreshPages;
 use crate::holding_back::HoldingBack;
-use crate::index_health::{IndexHealth, IndexReport};
+use crate::index_follower::{INDEX, IndexFollower};
 use crate::index_lease::IndexOwner;
-use crate::index_stage::{IndexStage, Indexer};
 use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
@@ -39,6 +40,9 @@ use crate::supervision::Supervisor;
 const EVENTS_MAX: usize = 4096;
 /// Work waiting for the writer.
 const COMMITS_MAX: usize = 2 * PIPELINE_VISITS_MAX;
+
+/// How long the removal of a crawl waits for followers. One that keeps up commits within a second.
+const REMOVAL_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// What an engine is made of.
 pub struct EngineParts {
@@ -52,6 +56,8 @@ pub struct EngineParts {
     pub parser: Arc<dyn Parser>,
     /// Where pages become searchable; without it they do not, in this process.
     pub index: Option<Arc<SearchIndex>>,
+    /// Whatever else is derived from pages.
+    pub followers: Vec<Box<dyn Follower>>,
 }
 
 /// What can be set about an engine.
@@ -74,8 +80,7 @@ pub struct Engine {
     faults: Arc<Faults>,
     supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
-    index_owner: Option<IndexOwner>,
-    index_health: IndexHealth,
+    followers: FollowersHandle,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -92,14 +97,13 @@ pub struct EngineHandle {
     asked_before: Arc<AskedBefore>,
     supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
-    index_owner: Option<IndexOwner>,
-    index_health: IndexHealth,
+    followers: FollowersHandle,
 }
 
 impl Engine {
     /// Starts the stages. Must be called inside a tokio runtime.
     pub fn start(parts: EngineParts, options: &EngineOptions) -> std::io::Result<Self> {
-        let EngineParts { store, fetcher, clock, parser, index } = parts;
+        let EngineParts { store, fetcher, clock, parser, index, followers } = parts;
         let (events, event_queue) = mpsc::channel(EVENTS_MAX);
         let (shown, progress) = watch::channel(BTreeMap::new());
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
@@ -128,22 +132,21 @@ impl Engine {
             fresh_pages: fresh_pages.clone(),
         };
         let parsers = parse_stage::start(threads, &parse_queue, &reader, &supervisor)?;
-        let index = match index {
-            Some(index) => {
-                let source = StoredSource::new(Arc::clone(&store))
-                    .with_parser(Arc::clone(&parser))
-                    .with_fresh_pages(fresh_pages.unwrap_or_default());
-                let indexer = Indexer::from(Box::new(source), index);
-                let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
-                Some(IndexStage::start(indexer, store, clock, &supervisor)?)
-            }
-            None => None,
-        };
-        let index_owner = index.as_ref().map(IndexStage::index_owner);
-        let index_health = index.as_ref().map(IndexStage::health).unwrap_or_default();
+        let source = || StoredSource::new(Arc::clone(&store)).with_parser(Arc::clone(&parser));
+        let index = index.map(|index| FollowerParts {
+            follower: Box::new(IndexFollower::new(index)),
+            // Pages that the crawl has just read are taken out of their cache, by one follower.
+            source: Arc::new(source().with_fresh_pages(fresh_pages.unwrap_or_default())),
+        });
+        let others = followers
+            .into_iter()
+            .map(|follower| FollowerParts { follower, source: Arc::new(source()) });
+        let followers = index.into_iter().chain(others).collect();
+        let followers = Followers::start(followers, &store, &clock, &supervisor)?;
+        let followers_handle = followers.handle();
         let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
-            index,
+            followers,
             frontier: Frontier::new(),
             store: Arc::clone(&store),
             clock: Arc::clone(&clock),
@@ -180,8 +183,7 @@ impl Engine {
             faults,
             supervisor,
             holding_back,
-            index_owner,
-            index_health,
+            followers: followers_handle,
             task,
             commit: Some(committer),
             parsers,
@@ -199,8 +201,7 @@ impl Engine {
             asked_before: Arc::clone(&self.asked_before),
             supervisor: self.supervisor.clone(),
             holding_back: Arc::clone(&self.holding_back),
-            index_owner: self.index_owner.clone(),
-            index_health: self.index_health.clone(),
+            followers: self.followers.clone(),
         }
     }
 
@@ -310,13 +311,24 @@ impl EngineHandle {
     }
 
     /// Whether everything that is stored can be found, and if not, why.
-    pub fn indexing(&self) -> IndexReport {
-        self.index_health.report()
+    pub fn indexing(&self) -> Option<FollowerReport> {
+        self.followers().into_iter().find(FollowerReport::is_index)
     }
 
-    /// A write of the index failed that its stage knows nothing of: it is opened again.
-    pub(crate) fn index_failed(&self, why: String) {
-        self.index_health.failed_elsewhere(why);
+    /// How far everything that is derived from pages is behind, and why.
+    pub fn followers(&self) -> Vec<FollowerReport> {
+        self.followers.reports()
+    }
+
+    /// The store has changed in another way than by a crawl: followers look at once.
+    pub(crate) fn wake_followers(&self) {
+        self.followers.look();
+    }
+
+    /// The same after a crawl was removed. Waits until those that keep up have taken it out. Blocks.
+    pub(crate) fn follow_removal(&self, place: u64) {
+        self.followers.look();
+        self.followers.wait_for(place, REMOVAL_WAIT_MAX);
     }
 
     /// Who reads pages in this process.
@@ -325,8 +337,8 @@ impl EngineHandle {
     }
 
     /// What leases the index of this process, if it has one.
-    pub(crate) fn index_owner(&self) -> Option<&IndexOwner> {
-        self.index_owner.as_ref()
+    pub(crate) fn index_owner(&self) -> Option<IndexOwner> {
+        self.followers.owner_of(INDEX)
     }
 
     /// Whether a crawl is in this process, running or paused.

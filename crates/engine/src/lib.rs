@@ -2,7 +2,7 @@
 //!
 //! `crawl_task` owns the frontier and decides; `fetch_stage` asks the web; `parse_stage` reads what
 //! came back and finds links; `commit_stage` is the only writer and makes it durable in groups;
-//! `index_stage` makes it searchable, or leases the index to a process of its own (`index_lease`); `progress` counts. `prerequisites` sees to it that
+//! `followers` hands it to whatever is derived from pages, such as the search index (`index_follower`), which may be leased to a process of its own (`index_lease`); `progress` counts. `prerequisites` sees to it that
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
@@ -17,15 +17,16 @@ mod crawl_task;
 mod error;
 mod faults;
 mod fetch_stage;
+pub mod follower_conformance;
+mod followers;
 mod fresh_pages;
 mod handle;
 mod holding_back;
 mod id_looks;
 mod id_visits;
 mod imports;
-mod index_health;
+mod index_follower;
 mod index_lease;
-mod index_stage;
 mod learned;
 mod letting_in;
 mod linear_run;
@@ -51,13 +52,16 @@ pub use crate::budget_room::has_budget_room;
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
 pub use crate::error::{EngineError, RequestError};
+pub use crate::followers::{
+    ChangeBatch, FollowError, FollowedChange, FollowedPage, Follower, FollowerReport,
+    FollowerTrouble, Pace, PageContent, follower_retry_pause,
+};
 pub use crate::handle::{Engine, EngineHandle, EngineOptions, EngineParts};
 pub use crate::imports::{ImportLine, Importer};
-pub use crate::index_health::{IndexReport, IndexTrouble, index_retry_pause};
+pub use crate::index_follower::{IndexFollower, Indexer};
 pub use crate::index_lease::{
     FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
 };
-pub use crate::index_stage::{Indexer, IndexingError};
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
 pub use crate::supervision::{Part, SupervisedTask, Supervisor};

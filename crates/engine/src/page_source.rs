@@ -1,20 +1,19 @@
-//! Where an indexer gets the pages that it has not seen: out of the store, as the index wants them.
+//! Where followers get the changes that they have not seen: out of the store, with the content of pages.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_fetch::robots::{Rules, product_token};
-use telusur_index::{DocKey, IndexDoc, OutLink};
-use telusur_ledger::{Store, StoreError};
+use telusur_ledger::{Store, StoreChange, StoreError};
 use telusur_model::{
-    CrawlNo, Findings, Link, PageRecord, PageUrl, ParsedPage, RawPage, RobotsAnswer, SearchPage,
-    UrlKey, UrlKeyer,
+    CrawlNo, Findings, PageRecord, ParsedPage, RawPage, RobotsAnswer, SearchPage, UrlKeyer,
 };
 use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
 
+use crate::followers::{
+    ChangeBatch, ChangeSource, FollowError, FollowedChange, FollowedPage, PageContent,
+};
 use crate::fresh_pages::FreshPages;
-use crate::imports::imported_id;
-use crate::index_stage::IndexingError;
 use crate::stored_page::{stored_answer, unreadable};
 
 /// Pages that are read together: a child is woken once for all of them.
@@ -23,40 +22,6 @@ const READ_TOGETHER: usize = 16;
 const ORIGINS_MAX: usize = 10_000;
 /// Crawls of which is remembered how they read their pages.
 const CRAWLS_MAX: usize = 10_000;
-
-/// Gives an indexer the pages that it has not seen.
-pub(crate) trait PageSource: Send + Sync {
-    /// The next pages behind a place in the order of all pages, at most so many.
-    fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError>;
-
-    /// Hears that everything given so far is committed.
-    fn committed(&self) -> Result<(), IndexingError> {
-        Ok(())
-    }
-
-    /// Hears that link ranks were worked out anew.
-    fn digested(&self) -> Result<(), IndexingError> {
-        Ok(())
-    }
-}
-
-/// Pages as the index wants them.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct PageBatch {
-    /// What is to be found.
-    pub(crate) docs: Vec<IndexDoc>,
-    /// Pages that are not to be found.
-    pub(crate) left_out: Vec<DocKey>,
-    /// The place of the last page.
-    pub(crate) upto: u64,
-}
-
-impl PageBatch {
-    /// How many pages these are.
-    pub(crate) fn pages(&self) -> usize {
-        self.docs.len() + self.left_out.len()
-    }
-}
 
 /// The pages of a store that this process owns.
 pub(crate) struct StoredSource {
@@ -84,20 +49,24 @@ struct OfCrawl {
     product_token: Arc<str>,
 }
 
-impl PageSource for StoredSource {
-    fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError> {
-        let pages = self.store.pages_of_all_after(after, pages_max)?;
-        let upto = pages.last().map_or(after, |last| last.seq);
-        let mut batch = PageBatch { upto, ..PageBatch::default() };
+impl ChangeSource for StoredSource {
+    fn next(&self, after: u64, max: usize) -> Result<ChangeBatch, FollowError> {
+        let stored = self.store.changes_after(after, max)?;
+        let upto = stored.last().map_or(after, StoreChange::seq);
+        let pages: Vec<&PageRecord> = stored.iter().filter_map(StoreChange::page).collect();
+        let mut contents = Vec::with_capacity(pages.len());
         for together in pages.chunks(READ_TOGETHER) {
-            for (page, doc) in together.iter().zip(self.documents(together)?) {
-                match doc {
-                    Some(doc) => batch.docs.push(doc),
-                    None => batch.left_out.push(DocKey { url: page.key, crawl: page.crawl }),
-                }
-            }
+            contents.extend(self.contents(together)?);
         }
-        Ok(batch)
+        let mut contents = contents.into_iter();
+        let changes = stored.into_iter().map(|change| match change {
+            StoreChange::Page(record) => {
+                let content = contents.next().flatten();
+                FollowedChange::Page(Box::new(FollowedPage { record: *record, content }))
+            }
+            StoreChange::Removed { seq, crawl } => FollowedChange::Removed { seq, crawl },
+        });
+        Ok(ChangeBatch { changes: changes.collect(), upto })
     }
 }
 
@@ -123,19 +92,19 @@ impl StoredSource {
         Self { fresh_pages, ..self }
     }
 
-    /// What is to be found of pages; `None` for those that are not to be found.
-    pub(crate) fn documents(
+    /// What is in pages; `None` for those that are not to be found.
+    pub(crate) fn contents(
         &self,
-        pages: &[PageRecord],
-    ) -> Result<Vec<Option<IndexDoc>>, StoreError> {
-        let mut contents = self.contents(pages)?.into_iter();
-        let mut document = |page: &PageRecord| {
-            let Some(read) = contents.next().flatten() else { return Ok(None) };
+        pages: &[&PageRecord],
+    ) -> Result<Vec<Option<PageContent>>, StoreError> {
+        let mut read = self.read(pages)?.into_iter();
+        let mut content = |page: &&PageRecord| {
+            let Some(read) = read.next().flatten() else { return Ok(None) };
             let OfCrawl { keyer, product_token } = self.of_crawl(page.crawl)?;
             let rights = self.rights_of(page, product_token)?;
-            Ok(Some(document_of(page, read, rights, &keyer)))
+            Ok(Some(PageContent { page: read, rights, keyer }))
         };
-        pages.iter().map(&mut document).collect()
+        pages.iter().map(&mut content).collect()
     }
 
     fn of_crawl(&self, crawl: CrawlNo) -> Result<OfCrawl, StoreError> {
@@ -159,7 +128,7 @@ impl StoredSource {
     }
 
     /// What is in pages, as far as the index wants it; `None` for those that are not to be found.
-    fn contents(&self, pages: &[PageRecord]) -> Result<Vec<Option<SearchPage>>, StoreError> {
+    fn read(&self, pages: &[&PageRecord]) -> Result<Vec<Option<SearchPage>>, StoreError> {
         let kept = pages.iter().map(|page| self.kept(page)).collect::<Result<Vec<_>, _>>()?;
         let answers: Vec<&RawPage> = kept.iter().filter_map(Kept::answer).collect();
         let readings = self.parser.read_for_search(&answers, VisibleText::Left);
@@ -269,71 +238,8 @@ fn as_told(parsed: ParsedPage) -> SearchPage {
     SearchPage { findings: Findings { language, ..page.findings }, ..page }
 }
 
-fn document_of(
-    page: &PageRecord,
-    read: SearchPage,
-    rights: Vec<String>,
-    keyer: &UrlKeyer,
-) -> IndexDoc {
-    let SearchPage { parsed, findings } = read;
-    let key = DocKey { url: page.key, crawl: page.crawl };
-    let has = [
-        ("table", findings.has_table),
-        ("form", findings.has_form),
-        ("image", findings.has_image),
-        ("code", findings.has_code),
-    ];
-    let imported = imported_id(&page.url);
-    IndexDoc {
-        url: if imported.is_some() { String::new() } else { page.url.to_string() },
-        id: imported,
-        title: parsed.title.unwrap_or_default(),
-        headings: findings.headings,
-        description: findings.description.unwrap_or_default(),
-        keywords: parsed.keywords.unwrap_or_default(),
-        text: findings.text,
-        language: findings.language,
-        kind: kind_of(page.content_type.as_deref()).to_owned(),
-        published_at: findings.published.and_then(|date| telusur_fetch::sitemap::parse_date(&date)),
-        status: page.status,
-        depth: page.depth,
-        has: has.iter().filter(|(_, there)| *there).map(|(word, _)| (*word).to_owned()).collect(),
-        rights,
-        aliases: aliases(page, keyer),
-        links: out_links(parsed.links, page.directives.nofollow, keyer),
-        ..IndexDoc::new(key, "", page.fetched_at)
-    }
-}
-
 /// Whether a page may be found at all: not error pages, nor those that ask to stay out, nor those
 /// that broke the parser and would break it again here.
 pub(crate) fn may_be_found(page: &PageRecord) -> bool {
     page.is_ok() && !page.directives.noindex && !page.soft_404 && page.parse_failed.is_none()
-}
-
-/// The keys of all addresses that lead to a page, but for its own: those that redirected to it, and for
-/// an id, which goes by the address that was asked for, the one where it ended.
-fn aliases(page: &PageRecord, keyer: &UrlKeyer) -> Vec<UrlKey> {
-    let before = page.redirects.iter().filter_map(|url| PageUrl::parse(url).ok());
-    let keys = before.chain([page.url.clone()]).map(|url| keyer.key(&url));
-    keys.filter(|key| *key != page.key).collect()
-}
-
-fn out_links(links: Vec<Link>, is_nofollow: bool, keyer: &UrlKeyer) -> Vec<OutLink> {
-    let out_link = |link: Link| OutLink {
-        page: keyer.key(&link.url),
-        url: link.url.to_string(),
-        anchor: link.anchor,
-        nofollow: is_nofollow || link.nofollow,
-    };
-    links.into_iter().map(out_link).collect()
-}
-
-fn kind_of(content_type: Option<&str>) -> &'static str {
-    match content_type {
-        Some("text/plain") => "text",
-        Some("application/rss+xml" | "application/atom+xml" | "application/feed+json") => "feed",
-        Some("application/pdf") => "pdf",
-        _ => "html",
-    }
 }

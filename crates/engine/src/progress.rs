@@ -94,6 +94,7 @@ pub(crate) fn snapshot(
             .collect(),
         stats: stats.clone(),
         index_lag: 0,
+        followers_behind: Vec::new(),
         walks: Vec::new(),
         parked: parked_hosts(frontier, crawl),
         parse_backlog: frontier.backlogged_sites(crawl).map(|site| site.to_string()).collect(),

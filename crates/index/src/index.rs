@@ -26,7 +26,7 @@ use crate::files::{IndexFiles, NoHook, SyncHook};
 use crate::links::{Anchors, Digest, LinkLog, LoggedPage, Ranks, digest};
 use crate::merging::Tiers;
 use crate::view::View;
-use crate::writer_lease::WriterPlace;
+use crate::writer_lease::{OurWriter, WriterPlace};
 use crate::{DocKey, IndexDoc, IndexError};
 
 /// Grows whenever an older index would give other answers than a new one.
@@ -267,7 +267,24 @@ impl SearchIndex {
 
     /// Takes out everything of a crawl, and makes durable what was taken in before.
     pub fn remove_crawl(&self, crawl: CrawlNo) -> Result<(), IndexError> {
+        let writer = self.writer.ours()?;
+        self.take_out(writer, crawl)
+    }
+
+    /// The same up to a checkpoint of the store, which is the place of the removal. Of a crawl that has no
+    /// documents only the checkpoint is noted, and counts from the next commit on: an index that is built
+    /// again hears of every crawl that was ever removed.
+    pub fn remove_crawl_at(&self, crawl: CrawlNo, upto: u64) -> Result<(), IndexError> {
         let mut writer = self.writer.ours()?;
+        writer.upto = upto;
+        let has_fresh = writer.fresh.iter().any(|key| key.crawl == crawl);
+        if has_fresh || self.view().may_have_crawl(self.fields.crawl, crawl)? {
+            return self.take_out(writer, crawl);
+        }
+        Ok(())
+    }
+
+    fn take_out(&self, mut writer: OurWriter<'_>, crawl: CrawlNo) -> Result<(), IndexError> {
         writer.engine.delete_term(Term::from_field_u64(self.fields.crawl, u64::from(crawl.0)));
         writer.linked.retain(|page| page.crawl != crawl.0);
         let without = writer.log.without_crawl(crawl)?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tantivy::index::SegmentId;
 use tantivy::schema::Field;
 use tantivy::{Searcher, SegmentMeta};
+use telusur_model::CrawlNo;
 
 use crate::analysis::Language;
 use crate::columns::Columns;
@@ -79,7 +80,15 @@ impl View {
 
     /// Whether there is a page with this key, or was one that is still to be cleared away.
     pub(crate) fn may_have(&self, field: Field, key: DocKey) -> Result<bool, IndexError> {
-        let key = key.to_bytes();
+        self.has_term(field, &key.to_bytes())
+    }
+
+    /// Whether there are pages of this crawl, or were some that are still to be cleared away.
+    pub(crate) fn may_have_crawl(&self, field: Field, crawl: CrawlNo) -> Result<bool, IndexError> {
+        self.has_term(field, &u64::from(crawl.0).to_be_bytes())
+    }
+
+    fn has_term(&self, field: Field, key: &[u8]) -> Result<bool, IndexError> {
         for segment in self.searcher.segment_readers() {
             if segment.inverted_index(field)?.terms().get(key)?.is_some() {
                 return Ok(true);

@@ -73,6 +73,7 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("bodies come back as they were", returns_bodies),
         ("of documents with one key the last is kept", keeps_the_last_import),
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
+        ("a removal has its place in the order, once", order::tells_of_removals_in_order),
         ("a crawl is found by id, alias or name", order::finds_crawls_by_name),
         ("a page that was read again keeps its body and gets a new place", rereads_pages),
         ("steps are committed while everything is verified", verifying::commits_go_through),

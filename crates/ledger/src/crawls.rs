@@ -141,21 +141,26 @@ impl<S: Storage> Ledger<S> {
         removing.iter().try_for_each(|row| self.remove_rows(row.crawl.no))
     }
 
-    /// Deletes everything of a crawl, its own row last: until then the removal can be resumed.
+    /// Deletes everything of a crawl, its own row last: until then the removal can be resumed. In the step
+    /// that deletes that row the removal gets its place in the order of changes, behind all pages of the
+    /// crawl: whoever follows the order hears of it, once.
     fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
         for table in Table::OF_CRAWL {
             self.remove_prefix(table, no)?;
         }
         self.bodies().remove(no)?;
+        let mut memory = self.memory();
+        let Some(row) = read_row(self.rows(), no)? else { return Ok(()) };
         let mut batch = Batch::default();
         batch.remove(Table::Meta, layout::meta_bodies_end(no));
         batch.remove(Table::Stats, crawl_key(no));
-        if let Some(row) = read_row(self.rows(), no)? {
-            for text in names_of(&row.crawl) {
-                batch.remove(Table::Names, layout::name_key(text, no));
-            }
+        for text in names_of(&row.crawl) {
+            batch.remove(Table::Names, layout::name_key(text, no));
         }
         batch.remove(Table::Crawls, crawl_key(no));
+        memory.seq += 1;
+        batch.insert(Table::Order, layout::order_key(memory.seq), layout::removal_entry(no));
+        batch.insert(Table::Meta, layout::META_SEQ, memory.seq.to_be_bytes());
         self.rows().commit(batch)
     }
 

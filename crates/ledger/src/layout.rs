@@ -53,6 +53,26 @@ pub(crate) fn order_key(seq: u64) -> [u8; 8] {
     seq.to_be_bytes()
 }
 
+/// What the order says at the place of a page: its crawl.
+pub(crate) fn page_entry(crawl: CrawlNo) -> [u8; 4] {
+    crawl_key(crawl)
+}
+
+/// What the order says where a crawl was removed: a tag, then the crawl. It ends like the entry of a page,
+/// and a program that knows of pages only finds no page there.
+pub(crate) fn removal_entry(crawl: CrawlNo) -> [u8; 5] {
+    let [a, b, c, d] = crawl_key(crawl);
+    [REMOVED, a, b, c, d]
+}
+
+/// The tag of an entry of the order that is the removal of a crawl.
+const REMOVED: u8 = 1;
+
+/// Whether an entry of the order is the removal of a crawl.
+pub(crate) fn is_removal(entry: &[u8]) -> bool {
+    entry.len() == size_of::<u32>() + 1 && entry.first() == Some(&REMOVED)
+}
+
 /// The sequence number that a key of pages or of their order ends with.
 pub(crate) fn seq_of(key: &[u8]) -> Result<u64, StoreError> {
     let seq = key.last_chunk().map(|seq| u64::from_be_bytes(*seq));

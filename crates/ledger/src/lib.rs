@@ -150,9 +150,15 @@ pub trait PageStore: Send + Sync {
     fn page(&self, crawl: CrawlNo, seq: u64) -> Result<Option<PageRecord>, StoreError>;
     /// The page that a crawl stored for a URL, or for an id of a walk that was redirected to it.
     fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError>;
-    /// Pages of all crawls stored after `seq`, at most `max`. The sequence is one order over all
-    /// crawls: a page becomes visible only when all pages before it are.
-    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError>;
+    /// Changes of all crawls after `seq`, at most `max`. The sequence is one order over all crawls: a
+    /// change becomes visible only when all changes before it are. A page that was replaced, and the pages
+    /// of a crawl that was removed, are not in it any more: whoever has them hears of the page at its new
+    /// place, and of the removal behind all pages of the crawl.
+    fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError>;
+    /// The place of the last change, or 0.
+    fn last_change(&self) -> Result<u64, StoreError>;
+    /// How many changes there are after one place, up to and with another. Reads as many keys.
+    fn changes_count(&self, after: u64, upto: u64) -> Result<u64, StoreError>;
     /// The place of a crawl's last page, or 0.
     fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError>;
     /// Pages of a crawl stored after `seq`, oldest first, at most `max`.
@@ -166,6 +172,38 @@ pub trait PageStore: Send + Sync {
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// What was extracted from a page.
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError>;
+}
+
+/// A change that whoever derives something from pages wants to hear of.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StoreChange {
+    /// A page was stored, replaced or read again: its record, at its place.
+    Page(Box<PageRecord>),
+    /// A crawl was removed, with all its pages.
+    Removed {
+        /// The place of the removal.
+        seq: u64,
+        /// Which. Its number is not given to another.
+        crawl: CrawlNo,
+    },
+}
+
+impl StoreChange {
+    /// Its place in the order of changes.
+    pub fn seq(&self) -> u64 {
+        match self {
+            Self::Page(page) => page.seq,
+            Self::Removed { seq, .. } => *seq,
+        }
+    }
+
+    /// The page, if it is one.
+    pub fn page(&self) -> Option<&PageRecord> {
+        match self {
+            Self::Page(page) => Some(page),
+            Self::Removed { .. } => None,
+        }
+    }
 }
 
 /// Reads the links out of a stored page.

@@ -1,4 +1,4 @@
-//! What is found without reading every crawl or page: pages in the one order of all crawls, crawls by
+//! What is found without reading every crawl or page: changes in the one order of all crawls, crawls by
 //! what people call them, and pages of ids by the URL that they were redirected to. All three tables are
 //! derived from others, and can be made again.
 
@@ -10,7 +10,7 @@ use crate::crawls;
 use crate::fold::{CrawlRow, decode_row, names_of};
 use crate::layout::{self, UrlRow};
 use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
-use crate::{Ledger, StoreError};
+use crate::{Ledger, StoreChange, StoreError};
 
 /// Rows written in one batch while the tables are made.
 const BATCH_ROWS: usize = 10_000;
@@ -28,7 +28,7 @@ impl<S: Storage> Ledger<S> {
     /// Makes the tables of this module from the rows that they are derived from, for a storage whose
     /// last writer did not keep them.
     pub fn derive_lookups(&self) -> Result<(), StoreError> {
-        let _writer = self.memory();
+        let mut memory = self.memory();
         for table in [Table::Order, Table::Names, Table::Aliases] {
             self.copy_rows(table, |batch, key, _| {
                 batch.remove(table, key);
@@ -45,15 +45,26 @@ impl<S: Storage> Ledger<S> {
             Ok(())
         })?;
         self.copy_rows(Table::Pages, |batch, key, value| {
-            let crawl = key.first_chunk::<4>().copied().unwrap_or_default();
-            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), crawl);
             let page: PageRecord = layout::decode(value, "pages")?;
+            let entry = layout::page_entry(page.crawl);
+            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), entry);
             let keyer = keyers.get(&page.crawl);
             if let Some((key, value)) = keyer.and_then(|keyer| alias_row(&page, keyer)) {
                 batch.insert(Table::Aliases, key, value);
             }
             Ok(())
-        })
+        })?;
+        let mut batch = Batch::default();
+        // Their pages are gone, and when they were removed was not written down.
+        for no in (1..=memory.crawls).map(CrawlNo) {
+            if !self.rows().contains(Table::Crawls, layout::crawl_key(no))? {
+                memory.seq += 1;
+                let entry = layout::removal_entry(no);
+                batch.insert(Table::Order, layout::order_key(memory.seq), entry);
+            }
+        }
+        batch.insert(Table::Meta, layout::META_SEQ, memory.seq.to_be_bytes());
+        self.rows().commit(batch)
     }
 
     /// The page that is stored for a URL, or of an id that was redirected to it.
@@ -107,31 +118,55 @@ impl<S: Storage> Ledger<S> {
         self.rows().commit(batch)
     }
 
-    /// Pages of all crawls behind a place, in the order in which they were stored.
-    pub(crate) fn pages_in_order(
+    /// Changes of all crawls behind a place, in the order in which they were made.
+    pub(crate) fn changes_in_order(
         &self,
         seq: u64,
         max: usize,
-    ) -> Result<Vec<PageRecord>, StoreError> {
+    ) -> Result<Vec<StoreChange>, StoreError> {
         let Some(first) = seq.checked_add(1).filter(|_| max > 0) else { return Ok(Vec::new()) };
         let mut is_there = HashMap::new();
-        let mut pages = Vec::new();
+        let mut changes = Vec::new();
         for row in self.rows().range(Table::Order, layout::order_key(first).into(), None) {
             let (key, value) = row?;
             let (seq, crawl) = (layout::seq_of(&key)?, layout::crawl_of(&value)?);
+            if layout::is_removal(&value) {
+                changes.push(StoreChange::Removed { seq, crawl });
+                if changes.len() >= max {
+                    break;
+                }
+                continue;
+            }
             let is_there = match is_there.get(&crawl) {
                 Some(is_there) => *is_there,
                 None => *is_there.entry(crawl).or_insert(self.row(crawl)?.is_some()),
             };
             // A page that was replaced between the two reads comes again at its new place.
             if is_there {
-                pages.extend(self.page_record(crawl, seq)?);
+                let page = self.page_record(crawl, seq)?;
+                changes.extend(page.map(|page| StoreChange::Page(Box::new(page))));
             }
-            if pages.len() >= max {
+            if changes.len() >= max {
                 break;
             }
         }
-        Ok(pages)
+        Ok(changes)
+    }
+
+    /// The place of the last change, or 0.
+    pub(crate) fn last_change_place(&self) -> Result<u64, StoreError> {
+        let mut changes = self.rows().prefix(Table::Order, []);
+        changes.next_back().map_or(Ok(0), |row| layout::seq_of(&row?.0))
+    }
+
+    /// How many changes there are behind a place, up to another.
+    pub(crate) fn changes_between(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        let Some(first) = after.checked_add(1).filter(|first| *first <= upto) else {
+            return Ok(0);
+        };
+        let end = upto.checked_add(1).map(|end| layout::order_key(end).into());
+        let rows = self.rows().range(Table::Order, layout::order_key(first).into(), end);
+        rows.map(|row| row.map(|_| 1)).sum()
     }
 
     /// The place of a crawl's last page, or 0.

@@ -1,6 +1,6 @@
 //! Pages and their bodies.
 
-use crate::{Body, Packed, PageStore, StoreError};
+use crate::{Body, Packed, PageStore, StoreChange, StoreError};
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, Keep, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp,
 };
@@ -48,8 +48,16 @@ impl<S: Storage> PageStore for Ledger<S> {
         self.page_of_url(crawl, url)
     }
 
-    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
-        self.pages_in_order(seq, max)
+    fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError> {
+        self.changes_in_order(seq, max)
+    }
+
+    fn last_change(&self) -> Result<u64, StoreError> {
+        self.last_change_place()
+    }
+
+    fn changes_count(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        self.changes_between(after, upto)
     }
 
     fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {

@@ -52,7 +52,8 @@ pub enum Table {
     Runs,
     /// Crawl and shape to how far its pages say the same, and whether that has ended its budget.
     Traps,
-    /// Sequence to the crawl of the page with that place: the one order of all pages.
+    /// Sequence to the crawl whose page was stored, or that was removed, at that place: the one order of
+    /// all changes.
     Order,
     /// Id or name, and crawl number: finds crawls by what people call them.
     Names,

@@ -36,6 +36,9 @@ pub struct Progress {
     /// Pages of all crawls of the process that are stored and cannot be found yet.
     #[serde(default)]
     pub index_lag: u64,
+    /// What else is derived from pages and is behind: its name, and by how many pages.
+    #[serde(default)]
+    pub followers_behind: Vec<(String, u64)>,
     /// The walks of a linear crawl.
     #[serde(default)]
     pub walks: Vec<WalkCoverage>,

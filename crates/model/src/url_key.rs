@@ -48,7 +48,7 @@ impl fmt::Debug for UrlKey {
 
 /// Makes keys. The seed belongs to a data directory, so that a page's author cannot prepare URLs
 /// that collide.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UrlKeyer {
     /// The data directory's own seed.
     pub seed: u64,

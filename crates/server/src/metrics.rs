@@ -57,6 +57,20 @@ impl Metrics {
         text.one("index_lag_pages", "gauge", help, totals.index_lag);
         let help = "Whether writing the search index fails and is tried again.";
         text.one("index_failing", "gauge", help, u64::from(totals.index_trouble.is_some()));
+        text.family(
+            "follower_lag_pages",
+            "gauge",
+            "Pages that are stored and not yet derived from.",
+        );
+        for follower in &totals.followers {
+            let labels = [("follower", follower.name.as_str())];
+            text.value("follower_lag_pages", &labels, number(follower.lag));
+        }
+        text.family("follower_failing", "gauge", "Whether it fails and is tried again.");
+        for follower in &totals.followers {
+            let labels = [("follower", follower.name.as_str())];
+            text.value("follower_failing", &labels, f64::from(follower.trouble.is_some()));
+        }
         if let Some(free) = totals.free_bytes {
             text.one("disk_free_bytes", "gauge", "Bytes left on the disk.", free);
         }

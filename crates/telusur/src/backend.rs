@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use telusur_engine::control::{self, Control, Reply, Request};
-use telusur_engine::{EngineError, Indexer, IndexingError, RequestError};
+use telusur_engine::{EngineError, FollowError, Indexer, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{Store, StoreError};
 use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
@@ -274,7 +274,7 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
     let index = open_index(dir)?;
     match bring_up_to_date(store, &index) {
         Ok(()) => return Ok(index),
-        Err(IndexingError::Index(error)) if error.needs_rebuild() => {
+        Err(FollowError::Index(error)) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
             index.distrust();
         }
@@ -286,7 +286,7 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
     Ok(index)
 }
 
-fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), IndexingError> {
+fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), FollowError> {
     let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
     indexer.catch_up(&mut |_| {})?;
     indexer.digest_links()

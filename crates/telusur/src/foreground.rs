@@ -69,6 +69,7 @@ impl Foreground {
             clock: Arc::clone(&clock),
             parser: parser(self.parsers, &self.open.dir)?,
             index: self.open.index.clone(),
+            followers: Vec::new(),
         };
         let options = EngineOptions {
             parse_threads: parse_threads(self.parsers),
@@ -90,21 +91,27 @@ impl Foreground {
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
         let interrupted_code = match signal_code {
             Some(code) => Some(code),
-            None => self.compact(&mut signals).await,
+            None => self.complete_index(&mut signals).await,
         };
         self.display.finish();
         Ok(Ended { progress, signal_code, interrupted_code, open: self.open })
     }
 
-    /// Puts the search index in order, unless a signal says that nobody wants to wait for it: it is searched
-    /// either way. Gives the exit code of that signal.
-    async fn compact(&self, signals: &mut Signals) -> Option<u8> {
+    /// Takes the rest of a large crawl into the search index and puts that in order, unless a signal says that
+    /// nobody wants to wait for it: it is searched either way. Gives the exit code of that signal.
+    async fn complete_index(&self, signals: &mut Signals) -> Option<u8> {
         let index = self.open.index.clone()?;
         self.display.tell_compaction(&index);
         let indexer = Indexer::new(Arc::clone(&self.open.store), index);
-        let compaction = tokio::task::spawn_blocking(move || indexer.compact());
+        let completion = tokio::task::spawn_blocking(move || {
+            let completed = indexer.catch_up(&mut |_| {}).and_then(|_| indexer.digest_links());
+            match completed {
+                Ok(()) => indexer.compact(),
+                Err(error) => tracing::error!(%error, "the search index is made good later"),
+            }
+        });
         tokio::select! {
-            _ = compaction => None,
+            _ = completion => None,
             code = signals.stop() => Some(code),
         }
     }

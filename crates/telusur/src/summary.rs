@@ -291,6 +291,7 @@ mod tests {
             suspects_network: false,
             retry_after_ms: None,
             index_lag: 0,
+            followers_behind: Vec::new(),
             walks: Vec::new(),
             parked: Vec::new(),
             parse_backlog: Vec::new(),

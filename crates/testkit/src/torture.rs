@@ -1,6 +1,8 @@
 //! The crash harness: kills a crawl of a synthetic web again and again, and checks after every kill
 //! and at the end that nothing was lost, doubled or asked for more often than it had to be.
 
+mod following;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,6 +14,8 @@ use crate::fake_web::{FakeWeb, FakeWebSpec};
 use crate::random::Dice;
 use crate::request_log::RequestLog;
 use crate::server::{ServedWeb, serve};
+
+pub use self::following::FollowReport;
 
 /// What to torture, and how much.
 #[derive(Clone, Debug)]

@@ -18,8 +18,8 @@ use super::{
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
+use crate::followers::FollowerReport;
 use crate::handle::EngineHandle;
-use crate::index_health::IndexReport;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
 use crate::stored_page::{StoredPages, each_page};
@@ -75,14 +75,14 @@ impl Control {
         emit(last);
     }
 
-    /// Leases the index over a connection, which is told if that cannot be. Blocks.
     /// Watches what serves it. Without an engine there is nothing to stop.
     pub(super) fn supervisor(&self) -> Supervisor {
         self.engine.as_ref().map(|(engine, _)| engine.supervisor().clone()).unwrap_or_default()
     }
 
+    /// Leases the index over a connection, which is told if that cannot be. Blocks.
     pub(super) fn lease_index(&self, stream: UnixStream, holder: LeaseHolder) {
-        match self.engine.as_ref().and_then(|(engine, _)| engine.index_owner()) {
+        match self.index_owner() {
             Some(index_owner) => index_owner.lease(stream, holder),
             None => refuse(stream, &no_index()),
         }
@@ -90,8 +90,11 @@ impl Control {
 
     /// Sees to it that this process may write the index while the hold is there.
     fn hold_index(&self) -> Result<Option<Hold>, RequestError> {
-        let index_owner = self.engine.as_ref().and_then(|(engine, _)| engine.index_owner());
-        index_owner.map(IndexOwner::hold).transpose()
+        self.index_owner().as_ref().map(IndexOwner::hold).transpose()
+    }
+
+    fn index_owner(&self) -> Option<IndexOwner> {
+        self.engine.as_ref().and_then(|(engine, _)| engine.index_owner())
     }
 
     fn try_handle(&self, request: &Request, emit: Emit<'_>) -> Result<(), RequestError> {
@@ -104,9 +107,9 @@ impl Control {
                 }
             }
             Request::CrawlList => {
-                let indexing = self.index_trouble();
+                let behind = self.behind();
                 for record in self.store.crawls()? {
-                    let line = self.crawl_line(record, indexing.clone());
+                    let line = self.crawl_line(record, behind.clone());
                     if !emit(Reply::CrawlLine(Box::new(line))) {
                         break;
                     }
@@ -161,6 +164,9 @@ impl Control {
                     return Err(RequestError::WrongState(what));
                 }
                 reparse::reparse(&self.pages, crawl, (self.wall)(), emit)?;
+                if let Some((engine, _)) = &self.engine {
+                    engine.wake_followers();
+                }
             }
             Request::Retry { crawl } => {
                 let record = self.find(crawl)?;
@@ -266,25 +272,27 @@ impl Control {
                 if is_live {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
-                let _hold = self.hold_index()?;
                 self.store.remove(no)?;
-                self.take_out_of_index(no);
+                self.follow_removal(no)?;
             }
         }
         Ok(record.crawl.id.to_string())
     }
 
-    /// The crawl is deleted whatever the index says: it takes out what it still has when it can be written
-    /// again, at the latest when it is next opened.
-    fn take_out_of_index(&self, crawl: CrawlNo) {
-        if let Some(index) = &self.index
-            && let Err(error) = index.remove_crawl(crawl)
-        {
-            tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");
-            if let Some((engine, _)) = &self.engine {
-                engine.index_failed(error.to_string());
+    /// The crawl is deleted whatever its followers say: its removal has a place in the order of changes, and
+    /// they take out what they still have when they come to it. Whoever asks does not wait for long.
+    fn follow_removal(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        match (&self.engine, &self.index) {
+            (Some((engine, _)), _) => engine.follow_removal(self.store.last_change()?),
+            // Nobody follows at present. To take it out twice does no harm.
+            (None, Some(index)) => {
+                if let Err(error) = index.remove_crawl(crawl) {
+                    tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");
+                }
             }
+            (None, None) => {}
         }
+        Ok(())
     }
 
     /// The query with crawls named by their numbers, which is what the index knows of them.
@@ -379,7 +387,7 @@ impl Control {
         }
     }
 
-    fn crawl_line(&self, record: CrawlRecord, indexing: Option<IndexReport>) -> CrawlLine {
+    fn crawl_line(&self, record: CrawlRecord, behind: Vec<FollowerReport>) -> CrawlLine {
         let CrawlRecord { crawl, state, stats, fault, .. } = record;
         CrawlLine {
             no: crawl.no,
@@ -392,14 +400,15 @@ impl Control {
             created_at: crawl.created_at,
             start: crawl.seeds.texts().into_iter().next(),
             name: crawl.name,
-            indexing,
+            behind,
         }
     }
 
-    /// How far the index of this process is behind, if it fails.
-    fn index_trouble(&self) -> Option<IndexReport> {
-        let report = self.engine.as_ref().map(|(engine, _)| engine.indexing());
-        report.filter(|report| report.trouble.is_some())
+    /// What is derived from pages in this process and fails.
+    fn behind(&self) -> Vec<FollowerReport> {
+        let mut behind = self.engine.as_ref().map_or(Vec::new(), |(engine, _)| engine.followers());
+        behind.retain(|report| report.trouble.is_some());
+        behind
     }
 
     fn crawl_reply(
@@ -415,8 +424,8 @@ impl Control {
         let sites = if with_sites { self.sites(no)? } else { Vec::new() };
         let moved_seeds = if with_sites { self.moved_seeds(&record)? } else { Vec::new() };
         let is_live = self.is_live(no);
-        let indexing = self.index_trouble();
-        Ok(CrawlReply { is_live, record, progress, sites, moved_seeds, indexing })
+        let behind = self.behind();
+        Ok(CrawlReply { is_live, record, progress, sites, moved_seeds, behind })
     }
 
     fn sites(&self, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestError> {

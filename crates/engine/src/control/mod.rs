@@ -24,7 +24,7 @@ use telusur_model::{
 };
 
 use crate::change::CrawlChange;
-use crate::index_health::IndexReport;
+use crate::followers::FollowerReport;
 
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
@@ -288,8 +288,8 @@ pub struct CrawlLine {
     pub created_at: Timestamp,
     /// The first of its start URLs, or its first template.
     pub start: Option<String>,
-    /// How far the owner's index is behind, if it fails.
-    pub indexing: Option<IndexReport>,
+    /// What is derived from pages in the owner's process and fails.
+    pub behind: Vec<FollowerReport>,
 }
 
 /// A crawl with everything that is shown of it.
@@ -305,7 +305,7 @@ pub struct CrawlReply {
     pub sites: Vec<SiteShare>,
     /// Start URLs that lead out of the crawl's scope: where, and to where.
     pub moved_seeds: Vec<(String, String)>,
-    /// How far the owner's index is behind, if it fails.
+    /// What the owner derives from pages and is behind, because it fails.
     #[serde(default)]
-    pub indexing: Option<IndexReport>,
+    pub behind: Vec<FollowerReport>,
 }

@@ -1,16 +1,20 @@
 //! Whether the index holds what the store says it should: nothing else, nothing twice, and nothing
 //! missing of what it has read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use telusur_index::{DocKey, IndexError, SearchIndex};
-use telusur_ledger::{Check, VerifyReport};
+use telusur_ledger::{Check, Store, StoreChange, StoreError, VerifyReport};
+use telusur_model::CrawlNo;
 
 use crate::error::RequestError;
-use crate::index_stage::IndexingError;
+use crate::followers::FollowError;
 use crate::page_source::{StoredSource, may_be_found};
 use crate::stored_page::{StoredPages, each_page};
+
+/// Changes that are read at once.
+const BATCH: usize = 256;
 
 /// Puts the check of an index in the place of the store's own, which knows no index.
 pub(super) fn verify_index(
@@ -20,9 +24,9 @@ pub(super) fn verify_index(
 ) -> Result<(), RequestError> {
     let check = match check(pages, index) {
         Ok(check) => check,
-        Err(IndexingError::Index(error)) => broken(&error),
-        Err(IndexingError::Store(error)) => return Err(error.into()),
-        Err(IndexingError::Panicked | IndexingError::Elsewhere(_)) => {
+        Err(FollowError::Index(error)) => broken(&error),
+        Err(FollowError::Store(error)) => return Err(error.into()),
+        Err(FollowError::Panicked | FollowError::Failed(_)) => {
             return Err(RequestError::Stopped);
         }
     };
@@ -43,7 +47,7 @@ fn broken(error: &IndexError) -> Check {
     check
 }
 
-fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, IndexingError> {
+fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, FollowError> {
     let mut check = new_check();
     index.validate()?;
     // In this order: what is stored and indexed meanwhile is then in the store at least.
@@ -60,9 +64,9 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
             if times > 0 {
                 check.look(may_be_found(&page), || format!("{} is not to be found", page.url));
             } else if page.seq <= upto {
-                match source.documents(std::slice::from_ref(&page)) {
-                    Ok(docs) => {
-                        check.look(docs.iter().all(Option::is_none), || {
+                match source.contents(&[&page]) {
+                    Ok(contents) => {
+                        check.look(contents.iter().all(Option::is_none), || {
                             format!("{} is not indexed", page.url)
                         });
                     }
@@ -75,9 +79,25 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
             return Err(error.into());
         }
     }
-    for key in left.keys() {
+    // It has not yet heard of them.
+    let unheard = removals_after(store.as_ref(), upto)?;
+    for key in left.keys().filter(|key| !unheard.contains(&key.crawl)) {
         check.look(false, || format!("a page of {} is indexed and not stored", key.crawl));
     }
     check.notes.push(format!("{} documents", index.doc_count()));
     Ok(check)
+}
+
+/// The crawls whose removal has its place behind this one.
+fn removals_after(store: &dyn Store, mut place: u64) -> Result<HashSet<CrawlNo>, StoreError> {
+    let mut removed = HashSet::new();
+    loop {
+        let changes = store.changes_after(place, BATCH)?;
+        let Some(last) = changes.last() else { return Ok(removed) };
+        place = last.seq();
+        removed.extend(changes.iter().filter_map(|change| match change {
+            StoreChange::Removed { crawl, .. } => Some(*crawl),
+            StoreChange::Page(_) => None,
+        }));
+    }
 }

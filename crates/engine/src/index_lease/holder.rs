@@ -10,12 +10,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use telusur_index::SearchIndex;
+use telusur_model::Clock;
 use telusur_parse_pool::through_short_path;
 
 use super::{LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, line_of};
+use crate::SystemClock;
 use crate::control::{Reply, Request};
-use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Calls, Indexer, IndexingError, calls};
-use crate::page_source::{PageBatch, PageSource};
+use crate::followers::{
+    BATCH_CHANGES_MAX, Call, Caller, ChangeBatch, ChangeSource, FollowError, FollowerHealth,
+    Runner, calls,
+};
+use crate::index_follower::{INDEX, IndexFollower, IndexNews};
 
 /// How often somebody who waits for the index looks whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -56,7 +61,7 @@ pub struct FollowCounts {
     /// Pages that it made searchable.
     pub indexed: AtomicU64,
     /// Pages that it was told of and has not yet made searchable.
-    pub behind: AtomicU64,
+    pub behind: Arc<AtomicU64>,
 }
 
 /// Stops a follower in order, from another thread.
@@ -145,7 +150,7 @@ impl LeasedIndex {
         self,
         index: SearchIndex,
         counts: &Arc<FollowCounts>,
-    ) -> Result<LeaseEnd, IndexingError> {
+    ) -> Result<LeaseEnd, FollowError> {
         let Self { stream, replies, stop } = self;
         stream.set_read_timeout(None).map_err(unreachable_owner)?;
         let (caller, calls) = calls();
@@ -157,8 +162,10 @@ impl LeasedIndex {
             counts: Arc::clone(counts),
             is_over: Arc::default(),
         };
+        let requests = Requests(Mutex::new(stream.try_clone().map_err(unreachable_owner)?));
+        let requests = Arc::new(requests);
         let source = LeasedSource {
-            requests: Mutex::new(stream.try_clone().map_err(unreachable_owner)?),
+            requests: Arc::clone(&requests),
             batches: Mutex::new(batch_queue),
             is_over: Arc::clone(&hearing.is_over),
             stop: stop.clone(),
@@ -168,10 +175,22 @@ impl LeasedIndex {
         // The first look needs no word from anybody.
         caller.wake();
         stop.attach(Some(caller));
-        let indexer = Indexer::from(Box::new(source), Arc::new(index));
+        let index = Arc::new(index);
+        let tell = move |news| {
+            requests.say(match news {
+                IndexNews::Merged => LeaseRequest::Committed,
+                IndexNews::Digested => LeaseRequest::Digested,
+            })
+        };
+        let mut follower = IndexFollower::telling(Arc::clone(&index), Arc::new(tell));
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let health = FollowerHealth::new(INDEX, clock, Arc::clone(&counts.behind));
         let ended = std::thread::scope(|scope| {
             let hearing = scope.spawn(|| hearing.listen());
-            let followed = follow_and_release(&indexer, &calls, &counts.behind);
+            let mut runner = Runner { follower: &mut follower, source: &source, health: &health };
+            let followed = runner.follow(&calls);
+            drop(follower);
+            let followed = followed.and_then(|_call| Ok(index.release()?));
             // Only now, when the owner finds the index free.
             let _ = stream.shutdown(Shutdown::Both);
             let heard = hearing.join();
@@ -184,51 +203,47 @@ impl LeasedIndex {
     }
 }
 
-fn follow_and_release(
-    indexer: &Indexer,
-    calls: &Calls,
-    behind: &AtomicU64,
-) -> Result<(), IndexingError> {
-    crate::index_stage::follow(indexer, calls, behind)?;
-    Ok(indexer.index().release()?)
-}
-
-fn unreachable_owner(source: io::Error) -> IndexingError {
+fn unreachable_owner(source: io::Error) -> FollowError {
     let doing = "talk to the owner of the directory".to_owned();
     telusur_ledger::StoreError::Io { doing, source }.into()
 }
 
-/// The pages of a store that another process owns.
-struct LeasedSource {
+/// The way to the owner.
+struct Requests(
     /// Guards that a line is written whole: links are digested beside.
-    requests: Mutex<UnixStream>,
-    /// Used by the one thread that asks.
-    batches: Mutex<Receiver<PageBatch>>,
-    /// Whether the owner has wanted the index back or is gone.
-    is_over: Arc<AtomicBool>,
-    stop: StopFollowing,
-    /// Pages since the last commit.
-    given: AtomicU64,
-    counts: Arc<FollowCounts>,
-}
+    Mutex<UnixStream>,
+);
 
-impl LeasedSource {
+impl Requests {
     /// Says something to the owner. Whether the owner is still there is heard elsewhere: what is not
     /// heard by it, it reads in the index.
     fn say(&self, request: LeaseRequest) {
-        let mut stream = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = line_of(&request).and_then(|line| stream.write_all(&line));
     }
 }
 
-impl PageSource for LeasedSource {
+/// The changes of a store that another process owns.
+struct LeasedSource {
+    requests: Arc<Requests>,
+    /// Used by the one thread that asks.
+    batches: Mutex<Receiver<ChangeBatch>>,
+    /// Whether the owner has wanted the index back or is gone.
+    is_over: Arc<AtomicBool>,
+    stop: StopFollowing,
+    /// Changes since the last commit.
+    given: AtomicU64,
+    counts: Arc<FollowCounts>,
+}
+
+impl ChangeSource for LeasedSource {
     /// Nothing, once the lease is over: what was taken in is committed, and the index given back.
-    fn next(&self, after: u64, pages_max: usize) -> Result<PageBatch, IndexingError> {
-        let nothing = PageBatch { upto: after, ..PageBatch::default() };
+    fn next(&self, after: u64, max: usize) -> Result<ChangeBatch, FollowError> {
+        let nothing = ChangeBatch { upto: after, ..ChangeBatch::default() };
         if self.is_over.load(Ordering::Acquire) {
             return Ok(nothing);
         }
-        self.say(LeaseRequest::Next { after, pages_max });
+        self.requests.say(LeaseRequest::Next { after, pages_max: max });
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         let batch = loop {
             match batches.recv_timeout(LOOK_EVERY) {
@@ -238,27 +253,21 @@ impl PageSource for LeasedSource {
                 Err(_) => break nothing,
             }
         };
-        self.given.fetch_add(batch.pages() as u64, Ordering::AcqRel);
+        self.given.fetch_add(batch.len() as u64, Ordering::AcqRel);
         Ok(batch)
     }
 
-    fn committed(&self) -> Result<(), IndexingError> {
-        let pages = self.given.swap(0, Ordering::AcqRel);
-        self.counts.indexed.fetch_add(pages, Ordering::AcqRel);
-        self.say(LeaseRequest::Committed);
-        Ok(())
-    }
-
-    fn digested(&self) -> Result<(), IndexingError> {
-        self.say(LeaseRequest::Digested);
-        Ok(())
+    fn committed(&self) {
+        let changes = self.given.swap(0, Ordering::AcqRel);
+        self.counts.indexed.fetch_add(changes, Ordering::AcqRel);
+        self.requests.say(LeaseRequest::Committed);
     }
 }
 
 /// Hears what the owner says, as long as it says something.
 struct Hearing {
     replies: Lines<BufReader<UnixStream>>,
-    batches: SyncSender<PageBatch>,
+    batches: SyncSender<ChangeBatch>,
     caller: Caller,
     counts: Arc<FollowCounts>,
     is_over: Arc<AtomicBool>,
@@ -267,7 +276,7 @@ struct Hearing {
 impl Hearing {
     fn listen(mut self) -> LeaseEnd {
         let mut is_recalled = false;
-        let mut batch = PageBatch::default();
+        let mut batch = ChangeBatch::default();
         let ended = loop {
             match self.replies.next() {
                 Ok(LeaseReply::Recalled) => {
@@ -294,23 +303,23 @@ impl Hearing {
         self.caller.call(Call::Leave);
     }
 
-    fn take(&self, reply: LeaseReply, batch: &mut PageBatch) -> Result<(), String> {
+    fn take(&self, reply: LeaseReply, batch: &mut ChangeBatch) -> Result<(), String> {
         match reply {
             LeaseReply::Stored { page, url } => {
                 tracing::debug!(page, url, "told of a stored page");
                 self.counts.behind.fetch_add(1, Ordering::AcqRel);
                 self.caller.wake();
             }
-            LeaseReply::Document(doc) => batch.docs.push(*doc),
-            LeaseReply::LeftOut(key) => batch.left_out.push(key),
+            LeaseReply::Look => self.caller.wake(),
+            LeaseReply::Change(change) => batch.changes.push(change),
             LeaseReply::BatchEnd { upto } => {
-                let batch = PageBatch { upto, ..std::mem::take(batch) };
-                self.batches.try_send(batch).map_err(|_| "pages that nobody asked for")?;
+                let batch = ChangeBatch { upto, ..std::mem::take(batch) };
+                self.batches.try_send(batch).map_err(|_| "changes that nobody asked for")?;
             }
             LeaseReply::Recalled => {}
         }
-        if batch.pages() > BATCH_PAGES_MAX {
-            return Err("more pages than were asked for".to_owned());
+        if batch.len() > BATCH_CHANGES_MAX {
+            return Err("more changes than were asked for".to_owned());
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The index leased to a process of its own: `telusur index --follow`.
 //!
 //! The connection is the lease. The owner of the directory gives up writing the index and tells the
-//! holder of every page that it stores, with its id and its URL; the holder asks for the pages that it has not
+//! holder of every page that it stores, with its id and its URL; the holder asks for the changes that it has not
 //! seen, from its own checkpoint on, and says when it has made them searchable. When the connection
 //! closes, however that came about, the owner takes the index back and goes on from the last commit.
 //! So a line that is lost costs time, and never a page.
@@ -13,7 +13,8 @@ use std::io::{self, BufRead, Read};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use telusur_index::{DocKey, IndexDoc};
+
+use crate::followers::FollowedChange;
 
 pub use self::holder::{
     FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
@@ -30,7 +31,7 @@ const REPLY_BYTES_MAX: usize = 512 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LeaseRequest {
-    /// Wants the next pages.
+    /// Wants the next changes.
     Next {
         /// Behind this place.
         after: u64,
@@ -54,11 +55,11 @@ enum LeaseReply {
         /// Its address.
         url: String,
     },
-    /// A page that was asked for.
-    Document(Box<IndexDoc>),
-    /// A page that was asked for and is not to be found.
-    LeftOut(DocKey),
-    /// Those were the pages.
+    /// Something else has changed.
+    Look,
+    /// A change that was asked for.
+    Change(FollowedChange),
+    /// Those were the changes.
     BatchEnd {
         /// The place of the last.
         upto: u64,

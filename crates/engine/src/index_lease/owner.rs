@@ -4,7 +4,7 @@
 use std::io::{self, BufReader, BufWriter, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -17,8 +17,10 @@ use super::{
 };
 use crate::control::Reply;
 use crate::error::RequestError;
-use crate::index_stage::{BATCH_PAGES_MAX, Call, Caller, Given, IndexingError};
-use crate::page_source::{PageBatch, PageSource};
+use crate::followers::{
+    BATCH_CHANGES_MAX, Call, Caller, ChangeBatch, ChangeSource, FollowError, FollowedChange,
+    FollowerHealth, Given,
+};
 
 /// Lines on their way to the holder. Pages are read no faster than they are taken; word of a stored
 /// page that finds no room is dropped, because the holder goes by its checkpoint.
@@ -82,6 +84,11 @@ impl Leases {
         for Stored { seq, url } in stored {
             let _ = replies.try_send(LeaseReply::Stored { page: *seq, url: url.to_string() });
         }
+    }
+
+    /// Tells the holder, if there is one, that something else than a page has changed.
+    pub(crate) fn tell_look(&self) {
+        let _ = self.state().replies().map(|replies| replies.try_send(LeaseReply::Look));
     }
 
     /// Whether a holder holds the index and does nothing with it.
@@ -248,7 +255,7 @@ impl Drop for Hold {
 }
 
 /// A lease, from the holder's wish to the index's return.
-pub(crate) struct Lease {
+pub struct Lease {
     stream: UnixStream,
     holder: LeaseHolder,
     replies: SyncSender<LeaseReply>,
@@ -267,9 +274,9 @@ impl Lease {
     pub(crate) fn carry_out(
         self,
         index: &SearchIndex,
-        source: &dyn PageSource,
-        lag: &AtomicU64,
-    ) -> Result<(), IndexingError> {
+        source: &dyn ChangeSource,
+        health: &FollowerHealth,
+    ) -> Result<(), FollowError> {
         if let Err(error) = index.release() {
             let what = format!("the search index cannot be written: {error}");
             self.refuse(&RequestError::WrongState(what));
@@ -280,7 +287,7 @@ impl Lease {
         tracing::info!(pid, "the search index is leased to an indexer");
         let served = std::thread::scope(|scope| {
             let server =
-                LeaseServer { stream: &stream, replies, leases: &leases, index, source, lag };
+                LeaseServer { stream: &stream, replies, leases: &leases, index, source, health };
             let writer = scope.spawn(|| write_lines(&stream, queue));
             let served = server.serve();
             // The writer ends with the last who may say something, or with the connection.
@@ -329,14 +336,14 @@ struct LeaseServer<'a> {
     replies: SyncSender<LeaseReply>,
     leases: &'a Leases,
     index: &'a SearchIndex,
-    source: &'a dyn PageSource,
-    lag: &'a AtomicU64,
+    source: &'a dyn ChangeSource,
+    health: &'a FollowerHealth,
 }
 
 impl LeaseServer<'_> {
     /// Serves until the holder is gone, hangs, or says what makes no sense. Fails only if the store
     /// or the index does.
-    fn serve(&self) -> Result<(), IndexingError> {
+    fn serve(&self) -> Result<(), FollowError> {
         let mut requests = Lines::new(BufReader::new(self.stream), REQUEST_BYTES_MAX);
         if self.stream.set_read_timeout(Some(LOOK_EVERY)).is_err() {
             return Ok(());
@@ -366,25 +373,30 @@ impl LeaseServer<'_> {
     }
 
     /// Answers a request; false if the holder does not take the answer.
-    fn answer(&self, request: LeaseRequest, given: &mut Given) -> Result<bool, IndexingError> {
+    fn answer(&self, request: LeaseRequest, given: &mut Given) -> Result<bool, FollowError> {
         match request {
             LeaseRequest::Next { after, .. } if self.leases.is_recalled() => {
                 let lines = [LeaseReply::Recalled, LeaseReply::BatchEnd { upto: after }];
                 Ok(lines.into_iter().all(|line| self.replies.send(line).is_ok()))
             }
             LeaseRequest::Next { after, pages_max } => {
-                let pages_max = pages_max.min(BATCH_PAGES_MAX);
-                let behind = self.lag.load(Ordering::Acquire);
-                let batch = self.source.next(after, pages_max)?;
-                given.batch(batch.pages() as u64, behind);
-                if given.pages == 0 {
-                    given.committed(self.lag);
+                let max = pages_max.min(BATCH_CHANGES_MAX);
+                let behind = self.health.lag().load(Ordering::Acquire);
+                let batch = self.source.next(after, max)?;
+                given.batch(batch.len() as u64, behind);
+                if given.changes == 0 {
+                    given.committed(self.health.lag());
+                }
+                self.health.moved();
+                if batch.len() < max {
+                    self.health.caught_up();
                 }
                 Ok(self.hand_over(batch))
             }
             LeaseRequest::Committed => {
                 self.index.refresh()?;
-                given.committed(self.lag);
+                given.committed(self.health.lag());
+                self.health.committed(self.index.applied_upto());
                 Ok(true)
             }
             LeaseRequest::Digested => {
@@ -394,25 +406,29 @@ impl LeaseServer<'_> {
         }
     }
 
-    fn hand_over(&self, batch: PageBatch) -> bool {
-        let documents = batch.docs.into_iter().map(|doc| {
-            let key = doc.key;
-            // Its line would be refused, and asked for again for ever.
-            if doc.text.len() > REPLY_BYTES_MAX / 8 {
-                tracing::warn!(url = doc.url, "a page is too large to be handed to the indexer");
-                return LeaseReply::LeftOut(key);
+    fn hand_over(&self, batch: ChangeBatch) -> bool {
+        let changes = batch.changes.into_iter().map(|mut change| {
+            if let FollowedChange::Page(page) = &mut change {
+                // Its line would be refused, and asked for again for ever.
+                let is_too_large = page
+                    .content
+                    .take_if(|it| it.page.findings.text.len() > REPLY_BYTES_MAX / 8)
+                    .is_some();
+                if is_too_large {
+                    let url = page.record.url.as_str();
+                    tracing::warn!(url, "a page is too large to be handed to the indexer");
+                }
             }
-            LeaseReply::Document(Box::new(doc))
+            LeaseReply::Change(change)
         });
-        let left_out = batch.left_out.into_iter().map(LeaseReply::LeftOut);
         let end = LeaseReply::BatchEnd { upto: batch.upto };
-        documents.chain(left_out).chain([end]).all(|line| self.replies.send(line).is_ok())
+        changes.chain([end]).all(|line| self.replies.send(line).is_ok())
     }
 }
 
 /// Takes the index back from a holder whose connection is closed. One that was killed has let go
 /// already; one that hangs is waited for, unless this process ends.
-fn take_back(index: &SearchIndex, leases: &Leases, pid: i32) -> Result<(), IndexingError> {
+fn take_back(index: &SearchIndex, leases: &Leases, pid: i32) -> Result<(), FollowError> {
     let since = Instant::now();
     loop {
         match index.take_back() {

@@ -111,6 +111,7 @@ impl Bench {
             clock: Arc::clone(&self.clock),
             parser: Arc::new(InProcess::default()),
             index: None,
+            followers: Vec::new(),
         }
     }
 

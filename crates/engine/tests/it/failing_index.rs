@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use telusur_engine::control::{Control, Reply, Request};
-use telusur_engine::{Engine, NotLeased, StopFollowing, lease_index};
+use telusur_engine::{Engine, FollowerReport, NotLeased, StopFollowing, lease_index};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
 use telusur_ledger::{CrawlStore, PageStore, Store};
 use telusur_model::{CrawlNo, FinishReason};
@@ -89,13 +89,17 @@ impl Owner {
         let at = std::panic::Location::caller();
         async move {
             while !is_wanted(self) {
-                let trouble = self.engine.handle().indexing().trouble;
+                let trouble = self.indexing().trouble;
                 let failures = trouble.as_ref().map_or(0, |trouble| trouble.failures);
                 assert!(failures < FAILURES_MAX, "waits in vain at {at}: {trouble:?}");
                 tokio::time::advance(Duration::from_millis(100)).await;
                 std::thread::yield_now();
             }
         }
+    }
+
+    fn indexing(&self) -> FollowerReport {
+        self.engine.handle().indexing().unwrap()
     }
 
     fn control(&self) -> Control {
@@ -108,7 +112,8 @@ impl Owner {
         let mut why = None;
         self.control().handle(&Request::Crawls, &mut |answer| {
             if let Reply::Crawl(crawl) = answer {
-                why = crawl.indexing.and_then(|report| report.trouble).map(|trouble| trouble.why);
+                let trouble = crawl.behind.into_iter().find_map(|report| report.trouble);
+                why = trouble.map(|trouble| trouble.why);
             }
             true
         });
@@ -142,7 +147,7 @@ async fn one_failed_sync_does_not_end_indexing() {
         let owner = Owner::start(&disk);
         let no = owner.crawl().await;
         owner.until(|owner| owner.is_searchable(no)).await;
-        owner.until(|owner| owner.engine.handle().indexing().trouble.is_none()).await;
+        owner.until(|owner| owner.indexing().trouble.is_none()).await;
         assert!(disk.until_failure.load(Ordering::SeqCst) <= 0, "sync {nth} was never reached");
         owner.assert_complete(no);
         owner.engine.shutdown().await.unwrap();
@@ -162,9 +167,9 @@ async fn a_full_disk_is_told_and_indexing_goes_on_when_there_is_space() {
         "{:?}",
         record.state
     );
-    let failures = |owner: &Owner| owner.engine.handle().indexing().trouble.map(|it| it.failures);
+    let failures = |owner: &Owner| owner.indexing().trouble.map(|it| it.failures);
     owner.until(|owner| failures(owner) >= Some(3)).await;
-    let report = owner.engine.handle().indexing();
+    let report = owner.indexing();
     assert_eq!(report.lag, record.stats.pages);
     let why = report.trouble.unwrap().why;
     assert!(why.contains("os error 28"), "{why}");
@@ -173,7 +178,7 @@ async fn a_full_disk_is_told_and_indexing_goes_on_when_there_is_space() {
     owner.until(|owner| failures(owner).is_none()).await;
     owner.until(|owner| owner.is_searchable(no)).await;
     assert_eq!(owner.told(), None);
-    assert_eq!(owner.engine.handle().indexing().lag, 0);
+    assert_eq!(owner.indexing().lag, 0);
     owner.assert_complete(no);
     owner.engine.shutdown().await.unwrap();
 }
@@ -199,7 +204,7 @@ async fn a_crawl_is_deleted_and_the_index_follows() {
     assert!(owner.store.crawl(deleted).unwrap().is_none());
     disk.is_full.store(false, Ordering::SeqCst);
     owner.until(|owner| !owner.index.crawls().unwrap().contains(&deleted)).await;
-    owner.until(|owner| owner.engine.handle().indexing().trouble.is_none()).await;
+    owner.until(|owner| owner.indexing().trouble.is_none()).await;
     owner.assert_complete(kept);
     owner.engine.shutdown().await.unwrap();
 }
@@ -212,7 +217,7 @@ async fn a_failing_index_is_not_leased() {
     let socket = owner.bench.dir.path().join("control.sock");
     let guard = telusur_engine::control::serve(&socket, owner.control()).unwrap();
     let no = owner.crawl().await;
-    owner.until(|owner| owner.engine.handle().indexing().trouble.is_some()).await;
+    owner.until(|owner| owner.indexing().trouble.is_some()).await;
     let leased =
         tokio::task::spawn_blocking(move || lease_index(&socket, &StopFollowing::default())).await;
     let Err(NotLeased::Refused(why)) = leased.unwrap() else { panic!("it was leased") };

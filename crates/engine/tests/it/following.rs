@@ -76,8 +76,8 @@ impl Owner {
         }
     }
 
-    fn follow(&self) -> Follower {
-        Follower::start(self)
+    fn follow(&self) -> FollowerThread {
+        FollowerThread::start(self)
     }
 
     /// Asks as another process does.
@@ -126,13 +126,13 @@ fn stored_keys(store: &EmbeddedStore, crawl: CrawlNo) -> Vec<DocKey> {
 }
 
 /// An indexer in a thread.
-struct Follower {
+struct FollowerThread {
     thread: JoinHandle<LeaseEnd>,
     stop: StopFollowing,
     counts: Arc<FollowCounts>,
 }
 
-impl Follower {
+impl FollowerThread {
     /// Comes back when the index is leased.
     fn start(owner: &Owner) -> Self {
         let (counts, stop) = (Arc::<FollowCounts>::default(), StopFollowing::default());
@@ -312,23 +312,34 @@ async fn hostile_holders_lose_the_index() {
     owner.end(no).await;
 }
 
+/// The holder hears of it in the order of changes, and goes on.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_index_is_called_back_to_remove_a_crawl() {
+async fn a_follower_takes_out_a_removed_crawl() {
     let (owner, crawl) = Owner::start();
     let follower = owner.follow();
     let no = owner.crawl(crawl.clone()).await;
     owner.searchable(no).await;
     let removed = owner.ask(Request::Remove { crawl: "last".into() }).await;
     assert_eq!(removed, Reply::End);
-    assert_eq!(follower.ended().0, LeaseEnd::Recalled);
-    assert_eq!(keys(&owner.index), []);
-    // Afterwards it may be had again.
-    let follower = owner.follow();
+    assert_eq!(keys(&owner.index), [], "whoever was told that it is removed finds nothing of it");
     let no = owner.crawl(crawl).await;
+    owner.searchable(no).await;
+    assert_eq!(follower.stop().0, LeaseEnd::Stopped);
+    owner.end(no).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_index_is_called_back_to_be_verified() {
+    let (owner, crawl) = Owner::start();
+    let follower = owner.follow();
+    let no = owner.crawl(crawl.clone()).await;
     owner.searchable(no).await;
     let verified = owner.ask(Request::Verify).await;
     assert_eq!(verified, Reply::End);
     assert_eq!(follower.ended().0, LeaseEnd::Recalled);
+    // Afterwards it may be had again.
+    let follower = owner.follow();
+    assert_eq!(follower.stop().0, LeaseEnd::Stopped);
     owner.end(no).await;
 }
 

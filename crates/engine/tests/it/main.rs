@@ -11,6 +11,7 @@ mod control;
 mod endings;
 mod failing_index;
 mod faults;
+mod follower_conformance;
 mod following;
 mod hostile;
 mod linear;

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
     Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl, NewlyQueued,
-    Packed, PageStore, QueueRange, Step, StoreError, TrapMark, UrlRecord, VerifyReport,
+    Packed, PageStore, QueueRange, Step, StoreChange, StoreError, TrapMark, UrlRecord,
+    VerifyReport,
 };
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, Discovery, EngineFault, Host, HostRow, OriginRow,
@@ -192,8 +193,16 @@ impl PageStore for ShortDisk {
         self.store.page_of(crawl, url)
     }
 
-    fn pages_of_all_after(&self, seq: u64, max: usize) -> Result<Vec<PageRecord>, StoreError> {
-        self.store.pages_of_all_after(seq, max)
+    fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError> {
+        self.store.changes_after(seq, max)
+    }
+
+    fn last_change(&self) -> Result<u64, StoreError> {
+        self.store.last_change()
+    }
+
+    fn changes_count(&self, after: u64, upto: u64) -> Result<u64, StoreError> {
+        self.store.changes_count(after, upto)
     }
 
     fn last_place(&self, crawl: CrawlNo) -> Result<u64, StoreError> {

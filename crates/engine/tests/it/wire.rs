@@ -44,6 +44,7 @@ async fn crawl_with_delay(scheme: &str, script: Vec<Step>, delay_ms: u64) -> End
         clock,
         parser: Arc::new(InProcess::default()),
         index: None,
+        followers: Vec::new(),
     };
     let options = EngineOptions { parse_threads: 1, free_bytes_min: 0 };
     let engine = Engine::start(parts, &options).unwrap();

@@ -76,7 +76,7 @@ impl<R: Rows> Fold<'_, R> {
         let PageRecord { seq, crawl, key, .. } = *page;
         self.put_url(crawl, key, &UrlRow::Page { seq });
         self.batch.insert(Table::Pages, layout::page_key(crawl, seq), encode(page));
-        self.batch.insert(Table::Order, layout::order_key(seq), layout::crawl_key(crawl));
+        self.batch.insert(Table::Order, layout::order_key(seq), layout::page_entry(crawl));
     }
 }
 

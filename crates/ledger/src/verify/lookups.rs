@@ -14,6 +14,11 @@ impl Checks {
         for row in view.rows.prefix(Table::Order, []) {
             let (key, value) = row?;
             let (seq, no) = (layout::seq_of(&key)?, layout::crawl_of(&value)?);
+            if layout::is_removal(&value) {
+                let is_gone = crawls::read_row(&view.rows, no)?.is_none();
+                self.lookups.look(is_gone, || format!("{no} is removed at {seq}, and is there"));
+                continue;
+            }
             let is_page = view.rows.contains(Table::Pages, layout::page_key(no, seq))?;
             self.lookups.look(is_page, || format!("{no} has no page at {seq}, its place has"));
         }

@@ -1,5 +1,7 @@
 //! Health, totals, metrics, and the description of the API itself.
 
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::HOST;
@@ -16,10 +18,11 @@ use crate::service::Service;
 #[utoipa::path(get, path = "/healthz", tag = "system",
     responses((status = 200, body = HealthView)))]
 pub(super) async fn healthz() -> Result<Response, Problem> {
-    created(StatusCode::OK, None, &HealthView { status: "ok".to_owned(), indexing: None })
+    let (status, followers) = ("ok".to_owned(), BTreeMap::new());
+    created(StatusCode::OK, None, &HealthView { status, indexing: None, followers })
 }
 
-/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed; why is
+/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed, or followed by something else; why is
 /// told to keys with the scope read
 #[utoipa::path(get, path = "/readyz", tag = "system",
     responses((status = 200, body = HealthView)))]
@@ -30,15 +33,25 @@ pub(super) async fn readyz(
     if service.is_draining() {
         return Err(crate::problem::draining());
     }
-    let indexing = service.indexing();
     // Health is asked for without a key; paths and errors of the machine are not for strangers.
     let is_told_why = || service.permit(&headers, Scope::Read).is_ok();
-    let behind = indexing.trouble.map(|trouble| match is_told_why() {
-        true => format!("indexing is behind by {} pages: {}", indexing.lag, trouble.why),
-        false => "indexing is behind".to_owned(),
-    });
-    let status = if behind.is_some() { "degraded" } else { "ok" };
-    created(StatusCode::OK, None, &HealthView { status: status.to_owned(), indexing: behind })
+    let (mut indexing, mut followers) = (None, BTreeMap::new());
+    for report in service.followers() {
+        let Some(trouble) = &report.trouble else { continue };
+        let subject = report.subject();
+        let behind = match is_told_why() {
+            true => format!("{subject} is behind by {} pages: {}", report.lag, trouble.why),
+            false => format!("{subject} is behind"),
+        };
+        if report.is_index() {
+            indexing = Some(behind);
+        } else {
+            followers.insert(report.name, behind);
+        }
+    }
+    let is_well = indexing.is_none() && followers.is_empty();
+    let status = if is_well { "ok" } else { "degraded" }.to_owned();
+    created(StatusCode::OK, None, &HealthView { status, indexing, followers })
 }
 
 /// Totals over everything

@@ -14,6 +14,22 @@ pub struct HealthView {
     /// meanwhile is found later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub indexing: Option<String>,
+    /// The same of whatever else is derived from pages, by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub followers: BTreeMap<String, String>,
+}
+
+/// Something that is derived from pages, such as the search index.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct FollowerView {
+    /// Which: `index` is the search index.
+    pub name: String,
+    /// Pages that are stored and that it does not have yet.
+    pub lag: u64,
+    /// Why it is behind, if it fails. It is tried again by itself.
+    pub trouble: Option<String>,
+    /// Since when it fails.
+    pub trouble_since: Option<String>,
 }
 
 /// Totals over everything.
@@ -41,6 +57,8 @@ pub struct StatsOfAll {
     pub index_trouble: Option<String>,
     /// Since when it fails.
     pub index_trouble_since: Option<String>,
+    /// Whatever is derived from pages: the search index, and others.
+    pub followers: Vec<FollowerView>,
     /// Bytes left on the disk, where that is known.
     pub free_bytes: Option<u64>,
 }

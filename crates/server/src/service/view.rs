@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use telusur_engine::IndexReport;
+use telusur_engine::FollowerReport;
 use telusur_ledger::CrawlRecord;
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, LeftOut, Limits, PauseReason,
@@ -14,8 +14,8 @@ use super::catalog::REQUEST_LABEL;
 use super::lists::Cursor;
 use super::orders::settings_tag;
 use crate::json::{
-    CrawlLinks, CrawlView, HostStats, LeftOutView, LimitsView, MannersView, Paged, ScopeView,
-    SiteView, StatsOfAll, StatsView,
+    CrawlLinks, CrawlView, FollowerView, HostStats, LeftOutView, LimitsView, MannersView, Paged,
+    ScopeView, SiteView, StatsOfAll, StatsView,
 };
 use crate::problem::Problem;
 
@@ -159,8 +159,13 @@ impl Service {
         }
     }
 
-    /// Whether everything that is stored can be found, and if not, why.
-    pub fn indexing(&self) -> IndexReport {
+    /// How far everything that is derived from pages is behind, and why.
+    pub fn followers(&self) -> Vec<FollowerReport> {
+        self.inner().engine.followers()
+    }
+
+    /// Whether everything that is stored can be found, and if not, why. Nothing if nothing is indexed here.
+    fn indexing(&self) -> Option<FollowerReport> {
         self.inner().engine.indexing()
     }
 
@@ -169,6 +174,8 @@ impl Service {
         self.read(|service| {
             let inner = service.inner();
             let indexing = service.indexing();
+            let index_lag = indexing.as_ref().map_or(0, |report| report.lag);
+            let index_trouble = indexing.and_then(|report| report.trouble);
             let mut totals = StatsOfAll {
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 uptime_s: inner.clock.now().ms_since(inner.started) / 1000,
@@ -178,9 +185,10 @@ impl Service {
                 indexed: inner.index.as_ref().map_or(0, |index| index.doc_count()),
                 pages_per_s: 0.0,
                 index_bytes: 0,
-                index_lag: indexing.lag,
-                index_trouble_since: indexing.trouble.as_ref().map(|it| it.since.rfc3339()),
-                index_trouble: indexing.trouble.map(|it| it.why),
+                index_lag,
+                index_trouble_since: index_trouble.as_ref().map(|it| it.since.rfc3339()),
+                index_trouble: index_trouble.map(|it| it.why),
+                followers: service.followers().into_iter().map(follower_view).collect(),
                 free_bytes: inner.store.free_bytes()?,
             };
             if let Some(index) = &inner.index {
@@ -199,6 +207,15 @@ impl Service {
             Ok(totals)
         })
         .await
+    }
+}
+
+fn follower_view(report: FollowerReport) -> FollowerView {
+    FollowerView {
+        name: report.name,
+        lag: report.lag,
+        trouble_since: report.trouble.as_ref().map(|it| it.since.rfc3339()),
+        trouble: report.trouble.map(|it| it.why),
     }
 }
 

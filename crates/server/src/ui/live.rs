@@ -4,6 +4,7 @@
 use askama::Template;
 use axum::extract::{Path, State};
 use axum::response::Response;
+use telusur_engine::FollowerReport;
 use telusur_model::{CrawlNo, Reason};
 
 use super::bars::{Bar, bars, by_count, by_number, status_tone};
@@ -101,8 +102,8 @@ struct MovingPart {
     left: Option<String>,
     reason: Option<(&'static str, String)>,
     suspects_network: bool,
-    /// That indexing is behind, and why.
-    index_notice: Option<(String, String)>,
+    /// What is behind, and why.
+    behind_notices: Vec<(String, String)>,
     notices: Vec<String>,
     is_moving: bool,
     counters: Vec<(&'static str, String)>,
@@ -158,7 +159,7 @@ async fn moving(
         left: stats.eta_s.map(left),
         reason: finished.or(paused),
         suspects_network: stats.suspects_network,
-        index_notice: index_notice(service, reader),
+        behind_notices: behind_notices(service, reader),
         notices: notices(stats, reader),
         is_moving: crawl.ended_at.is_none(),
         counters: vec![
@@ -175,13 +176,17 @@ async fn moving(
     Ok((crawl, part))
 }
 
-/// That indexing is behind, and why.
-pub(crate) fn index_notice(service: &Service, reader: &Viewer) -> Option<(String, String)> {
-    let (indexing, lang) = (service.indexing(), reader.lang);
-    let trouble = indexing.trouble?;
-    let (pages, when) = (lang.count(indexing.lag), lang.moment(&trouble.since.rfc3339()));
-    let notice = fill(reader.words().index_behind, &[("pages", &pages), ("when", &when)]);
-    Some((notice, trouble.why))
+/// That indexing, or what else is derived from pages, is behind, and why.
+pub(crate) fn behind_notices(service: &Service, reader: &Viewer) -> Vec<(String, String)> {
+    let (words, lang) = (reader.words(), reader.lang);
+    let notice = |report: FollowerReport| {
+        let text = if report.is_index() { words.index_behind } else { words.follower_behind };
+        let trouble = report.trouble?;
+        let (pages, when) = (lang.count(report.lag), lang.moment(&trouble.since.rfc3339()));
+        let filled = [("name", report.name.as_str()), ("pages", &pages), ("when", &when)];
+        Some((fill(text, &filled), trouble.why))
+    };
+    service.followers().into_iter().filter_map(notice).collect()
 }
 
 /// What is worth a sentence: what the crawl waits for, and what it left out.

@@ -6,7 +6,7 @@ use axum::response::Response;
 use http::HeaderMap;
 
 use super::frame::{Frame, Viewer, render};
-use super::live::index_notice;
+use super::live::behind_notices;
 use super::words::state_word;
 use crate::access::Scope;
 use crate::json::KeyView;
@@ -17,8 +17,8 @@ use crate::service::Service;
 #[template(path = "system.html")]
 struct SystemPage {
     frame: Frame,
-    /// That indexing is behind, and why.
-    index_notice: Option<(String, String)>,
+    /// What is behind, and why.
+    behind_notices: Vec<(String, String)>,
     facts: Vec<(&'static str, String)>,
     /// A state, its word, and how many crawls are in it.
     crawls: Vec<(String, String, String)>,
@@ -63,7 +63,7 @@ pub(crate) async fn system(
     };
     render(&SystemPage {
         frame: reader.frame("system", words.system_title),
-        index_notice: index_notice(&service, &reader),
+        behind_notices: behind_notices(&service, &reader),
         facts,
         crawls,
         is_admin,

@@ -181,6 +181,7 @@ words! {
     preview_robots: "robots.txt", "robots.txt";
 
     index_behind: "Indexing is behind by {pages} pages since {when} and is tried again by itself:", "Pengindeksan tertinggal {pages} halaman sejak {when} dan dicoba lagi dengan sendirinya:";
+    follower_behind: "{name} is behind by {pages} pages since {when} and is tried again by itself:", "{name} tertinggal {pages} halaman sejak {when} dan dicoba lagi dengan sendirinya:";
     tab_overview: "Overview", "Ringkasan";
     tab_pages: "Pages", "Halaman";
     tab_queue: "Queue", "Antrean";

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use telusur_engine::{Engine, EngineOptions, EngineParts};
+use telusur_engine::{Engine, EngineOptions, EngineParts, Follower};
 use telusur_fetch::{Fetch, FetchOrder, FetchProfile, Resolved};
 use telusur_index::{IndexLimits, SearchIndex, SyncHook};
 use telusur_ledger::{Store, StoreError};
@@ -64,7 +64,17 @@ impl Bench {
     /// The same, with other settings.
     pub(crate) async fn start_with(answers: Answers, settings: fn(&mut ServiceSettings)) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::open(dir, Arc::new(Gate::open()), answers, settings).await
+        Self::open(dir, Arc::new(Gate::open()), answers, settings, Vec::new()).await
+    }
+
+    /// The same, with something else that follows the store.
+    pub(crate) async fn start_with_follower(
+        answers: Answers,
+        settings: fn(&mut ServiceSettings),
+        follower: Box<dyn Follower>,
+    ) -> Self {
+        let dir = Arc::new(tempfile::tempdir().unwrap());
+        Self::open(dir, Arc::new(Gate::open()), answers, settings, vec![follower]).await
     }
 
     /// A service over a site that answers only as many requests as the test [lets](Gate::let_through).
@@ -78,7 +88,7 @@ impl Bench {
         settings: fn(&mut ServiceSettings),
     ) -> Self {
         let dir = Arc::new(tempfile::tempdir().unwrap());
-        Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
+        Self::open(dir, Arc::new(Gate::closed()), answers, settings, Vec::new()).await
     }
 
     async fn open(
@@ -86,6 +96,7 @@ impl Bench {
         gate: Arc<Gate>,
         answers: Answers,
         settings: fn(&mut ServiceSettings),
+        followers: Vec<Box<dyn Follower>>,
     ) -> Self {
         let clock: Arc<dyn Clock> = Arc::new(TokioClock::new());
         let site = Arc::new(Site { answers });
@@ -103,6 +114,7 @@ impl Bench {
             clock: Arc::clone(&clock),
             parser: Arc::new(InProcess::default()),
             index: index.clone(),
+            followers,
         };
         let engine =
             Engine::start(parts, &EngineOptions { parse_threads: 1, free_bytes_min: 0 }).unwrap();
@@ -193,7 +205,7 @@ impl Bench {
         let Self { dir, gate, answers, settings, service, store, .. } = self;
         drop((service, store));
         change(&open_store(dir.path()).await);
-        Self::open(dir, gate, answers, settings).await
+        Self::open(dir, gate, answers, settings, Vec::new()).await
     }
 
     /// Ends as a kill would, and starts again on the same directory.
@@ -204,7 +216,7 @@ impl Bench {
         self.serving.await.unwrap();
         let Self { dir, answers, settings, service, store, .. } = self;
         drop((service, store));
-        Self::open(dir, Arc::new(Gate::closed()), answers, settings).await
+        Self::open(dir, Arc::new(Gate::closed()), answers, settings, Vec::new()).await
     }
 }
 

@@ -1,8 +1,10 @@
 //! An index that cannot follow is told of wherever somebody looks.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
+use telusur_engine::{ChangeBatch, FollowError, Follower};
 use telusur_model::{CrawlNo, CrawlState};
 
 use crate::bench::{Bench, endless_site, small_site};
@@ -42,6 +44,72 @@ async fn an_index_that_cannot_be_written_is_told_of() {
     let reader = bench.client.with_key(made["key"].as_str().unwrap());
     let why = reader.json("/readyz").await["indexing"].to_string();
     assert!(why.contains("os error 28"), "{why}");
+    bench.stop().await;
+}
+
+/// A follower whose server may be away.
+struct Mirror {
+    is_away: Arc<AtomicBool>,
+    taken: u64,
+    place: u64,
+}
+
+impl Follower for Mirror {
+    fn name(&self) -> &'static str {
+        "mirror"
+    }
+
+    fn place(&self) -> u64 {
+        self.place
+    }
+
+    fn take_in(&mut self, batch: ChangeBatch) -> Result<(), FollowError> {
+        self.taken = batch.upto;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), FollowError> {
+        if self.is_away.load(Ordering::SeqCst) {
+            return Err(FollowError::Failed("the mirror does not answer".to_owned()));
+        }
+        self.place = self.taken;
+        Ok(())
+    }
+
+    fn reopen(&mut self, _why: &FollowError) -> Result<(), FollowError> {
+        self.taken = self.place;
+        Ok(())
+    }
+}
+
+/// What else follows is told of by its name, and neither crawls nor searches mind.
+#[tokio::test]
+async fn a_follower_that_fails_is_told_of() {
+    let is_away = Arc::new(AtomicBool::new(true));
+    let mirror = Mirror { is_away: Arc::clone(&is_away), taken: 0, place: 0 };
+    let has_ui = |settings: &mut telusur_server::ServiceSettings| settings.has_ui = true;
+    let bench = Bench::start_with_follower(small_site, has_ui, Box::new(mirror)).await;
+    bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
+    bench.finished(1).await;
+    while bench.client.json("/readyz").await["status"] == "ok" {}
+    let ready = bench.client.json("/readyz").await;
+    let why = ready["followers"]["mirror"].as_str().unwrap();
+    assert!(why.starts_with("mirror is behind by") && why.ends_with("does not answer"), "{why}");
+    assert_eq!(ready["indexing"], json!(null));
+    while !is_found(&bench, 1).await {}
+    let followers = bench.client.json("/api/v1/stats").await["followers"].clone();
+    assert_eq!([&followers[0]["name"], &followers[1]["name"]], ["index", "mirror"]);
+    assert!(followers[1]["lag"].as_u64() > Some(0), "{followers}");
+    assert_eq!(followers[1]["trouble"], "the mirror does not answer");
+    let metrics = bench.client.get("/metrics").await.text();
+    assert!(metrics.contains("telusur_follower_failing{follower=\"mirror\"} 1\n"), "{metrics}");
+    assert!(metrics.contains("telusur_follower_failing{follower=\"index\"} 0\n"), "{metrics}");
+    for page in ["/crawls/crawl_1", "/system"] {
+        let html = bench.client.get(page).await.text();
+        assert!(html.contains("mirror is behind by") && html.contains("not answer"), "{html}");
+    }
+    is_away.store(false, Ordering::SeqCst);
+    while bench.client.json("/readyz").await["status"] != "ok" {}
     bench.stop().await;
 }
 

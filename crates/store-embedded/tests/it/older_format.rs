@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use telusur_ledger::{CrawlStore, FrontierStore, PageStore};
+use telusur_ledger::{CrawlStore, FrontierStore, PageStore, StoreChange};
 use telusur_model::CrawlNo;
 
 /// Format 3, with two crawls called `mills` (11 and 2 pages) and the linear crawl `numbers` (5 pages,
@@ -39,7 +39,8 @@ fn format_3() -> tempfile::TempDir {
 
 fn check(dir: &Path) {
     let store = telusur_store_embedded::open(dir).unwrap();
-    let pages = store.pages_of_all_after(0, 100).unwrap();
+    let changes = store.changes_after(0, 100).unwrap();
+    let pages: Vec<_> = changes.iter().filter_map(StoreChange::page).collect();
     assert_eq!(pages.len(), 18);
     assert!(pages.is_sorted_by_key(|page| page.seq));
     let of_crawl = |no| pages.iter().filter(|page| page.crawl == CrawlNo(no)).count();
@@ -80,6 +81,8 @@ fn an_update_that_was_cut_short_is_done_again() {
     fs::rename(&version, dir.path().join("telusur.version.new")).unwrap();
     fs::write(&version, before).unwrap();
     let store = telusur_store_embedded::open(dir.path()).unwrap();
-    assert_eq!(store.pages_of_all_after(0, 100).unwrap().len(), 16);
+    let changes = store.changes_after(0, 100).unwrap();
+    assert_eq!(changes.len(), 17, "pages, and the removal");
+    assert!(matches!(changes[16], StoreChange::Removed { crawl: CrawlNo(3), .. }));
     assert!(!dir.path().join("telusur.version.new").exists());
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use telusur_engine::{
-    FollowCounts, IndexingError, LeaseEnd, NotLeased, StopFollowing, SystemClock,
-    index_retry_pause, lease_index,
+    FollowCounts, FollowError, LeaseEnd, NotLeased, StopFollowing, SystemClock,
+    follower_retry_pause, lease_index,
 };
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_model::Clock;
@@ -97,8 +97,8 @@ impl Follower<'_> {
     }
 
     /// Says what failed, and waits before the index is leased again.
-    fn pause_after(&self, error: &IndexingError, failures: u32) {
-        let pause = index_retry_pause(failures);
+    fn pause_after(&self, error: &FollowError, failures: u32) {
+        let pause = follower_retry_pause(failures);
         let what = format!("{error}; trying again in {} s", pause.as_secs());
         self.aside.say(|| self.session.talk.warning(&what));
         self.stop.wait(pause);

@@ -372,7 +372,7 @@ pub(super) fn import(
 /// looked at.
 fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u64, Message> {
     let clock = SystemClock::new();
-    let failed = |error: telusur_engine::IndexingError| backend::index_message(&error);
+    let failed = |error: telusur_engine::FollowError| backend::index_message(&error);
     let progress = &mut |indexed: u64| {
         display.update_indexing(Indexing { indexed, behind: 0 }, clock.now());
     };

@@ -73,6 +73,7 @@ async fn run(
         clock: Arc::clone(&clock),
         parser: parser(children, &open.dir)?,
         index: open.index.clone(),
+        followers: Vec::new(),
     };
     let options = EngineOptions {
         parse_threads: parse_threads(children),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use telusur_engine::IndexReport;
+use telusur_engine::FollowerReport;
 use telusur_engine::control::{CrawlLine, CrawlReply, Reply, Request};
 use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{CrawlState, EngineFault, PageRecord, PauseReason, Reason, jain_index};
@@ -53,8 +53,11 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
             writeln!(output, "{no} {}; to try it again: telusur resume {no}", shown(&why))?;
         }
     }
-    if let Some(report) = crawls.iter().find_map(|crawl| crawl.indexing.as_ref()) {
-        session.talk.warning(&index_line(report));
+    // They are the same for all crawls of the owner.
+    for report in
+        crawls.iter().map(|crawl| &crawl.behind).find(|it| !it.is_empty()).into_iter().flatten()
+    {
+        session.talk.warning(&behind_line(report));
     }
     Ok(0)
 }
@@ -160,14 +163,15 @@ fn state_word(state: CrawlState, is_live: bool) -> &'static str {
     }
 }
 
-/// That indexing is behind, and why.
-fn index_line(report: &IndexReport) -> String {
+/// That indexing, or what else is derived from pages, is behind, and why.
+fn behind_line(report: &FollowerReport) -> String {
     let (why, since) = match &report.trouble {
         Some(trouble) => (shown(&trouble.why), format!(" since {}", trouble.since)),
         None => ("nothing fails".to_owned(), String::new()),
     };
     let pages = show_count(report.lag);
-    format!("indexing is behind by {pages} pages{since} and is tried again by itself: {why}")
+    let subject = report.subject();
+    format!("{subject} is behind by {pages} pages{since} and is tried again by itself: {why}")
 }
 
 fn crawl_json(crawl: &CrawlReply) -> Value {
@@ -204,7 +208,8 @@ fn crawl_json(crawl: &CrawlReply) -> Value {
         "sites": crawl.sites,
         "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
         "moved_seeds": crawl.moved_seeds,
-        "indexing": crawl.indexing,
+        "indexing": crawl.behind.iter().find(|report| report.is_index()),
+        "behind": crawl.behind,
         "parked": crawl.progress.as_ref().map(|progress| &progress.parked),
         "parse_backlog": crawl.progress.as_ref().map(|progress| &progress.parse_backlog),
         "settings": settings,
@@ -253,8 +258,8 @@ fn write_crawl(crawl: &CrawlReply, output: &mut dyn Write) -> io::Result<()> {
         let counts = counts.map(|(word, count)| format!("{word} {}", show_count(count)));
         row("ids", counts.join(", "))?;
     }
-    if let Some(report) = &crawl.indexing {
-        row("index", index_line(report))?;
+    for report in &crawl.behind {
+        row(&report.name, behind_line(report))?;
     }
     row("queue", show_count(stats.queued))?;
     row("sitemaps", show_count(stats.sitemaps))?;

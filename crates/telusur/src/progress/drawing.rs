@@ -65,7 +65,9 @@ impl Drawing<'_> {
             eta,
             index_lag(self.progress).map(|pages| format!("to index {}", show_count(pages))),
         ];
-        fit(line, rest.into_iter().flatten(), "   ", columns)
+        let behind = self.progress.followers_behind.iter();
+        let behind = behind.map(|(name, pages)| format!("{name} behind {}", show_count(*pages)));
+        fit(line, rest.into_iter().flatten().chain(behind), "   ", columns)
     }
 
     /// A linear crawl: the strip of each walk, and the counts of the first.
@@ -121,7 +123,10 @@ pub fn plain_line(progress: &Progress, pages_max: Option<u64>) -> String {
         (false, Some(ms)) => format!(" ({})", retry_after_text(ms)),
         (false, None) => String::new(),
     };
-    let lag = index_lag(progress).map(|pages| format!(" to_index={pages}")).unwrap_or_default();
+    let mut lag = index_lag(progress).map(|pages| format!(" to_index={pages}")).unwrap_or_default();
+    for (name, pages) in &progress.followers_behind {
+        lag.push_str(&format!(" {name}_behind={pages}"));
+    }
     format!(
         "{}{limit} pages {:.1}/s queue={} err={}{lag}{waits}",
         stats.pages,

@@ -15,6 +15,7 @@ fn progress() -> Progress {
         suspects_network: false,
         retry_after_ms: None,
         index_lag: 0,
+        followers_behind: Vec::new(),
         crawl: CrawlNo(1),
         state: CrawlState::Running,
         stats: CrawlStats {
@@ -212,4 +213,9 @@ fn pages_that_cannot_be_found_yet_are_counted() {
     let drawing = Drawing { progress: &progress, pages_max: None, ticks: 2 };
     assert!(drawing.lines(100, false)[0].ends_with("   to index 1,312"));
     assert!(plain_line(&progress, None).ends_with(" err=21 to_index=1312"));
+    // So are those that others have not got yet.
+    let progress = Progress { followers_behind: vec![("postgres".into(), 70)], ..progress };
+    let drawing = Drawing { progress: &progress, pages_max: None, ticks: 2 };
+    assert!(drawing.lines(100, false)[0].ends_with("   to index 1,312   postgres behind 70"));
+    assert!(plain_line(&progress, None).ends_with(" to_index=1312 postgres_behind=70"));
 }

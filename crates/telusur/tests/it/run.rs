@@ -227,6 +227,24 @@ fn a_linear_crawl_killed_again_and_again_knows_every_number() {
 }
 
 #[test]
+fn whatever_is_killed_every_page_is_indexed_once() {
+    let place = Place::new();
+    let torture = Torture {
+        program: env!("CARGO_BIN_EXE_telusur").into(),
+        web: FakeWebSpec { delay_ms: DelayRange { min: 5, max: 40 }, ..small_web(60) },
+        kills: 10,
+        seed: 5,
+        life_ms_max: 150,
+        workers: 8,
+        scratch: place.path().to_owned(),
+        along: Along::Links,
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let report = runtime.block_on(torture.run_following(|_| {})).unwrap();
+    assert!(report.kills >= 10 && report.documents >= 60, "{report:?}");
+}
+
+#[test]
 fn the_first_interrupt_saves_and_the_same_command_goes_on() {
     let (place, web) = (Place::new(), Web::new(slow_web(150)));
     let child = place.start_crawl(&web, &[]);
