@@ -236,7 +236,8 @@ impl TrapWatch {
                 let key = key_of(width, shape);
                 shapes.watched.get(&key).is_some_and(|state| {
                     let referrer = state.referrer_of(seen.referrer, referrer, width, key);
-                    state.is_found_on_one(state.place_like(title, page.as_ref()), referrer)
+                    let place = state.place_like(title, page.as_ref());
+                    (place.is_some() || seen.is_soft_404) && state.is_found_on_one(place, referrer)
                 })
             })
         };
@@ -709,6 +710,24 @@ mod tests {
                 is_soft_404: false,
             };
             assert_eq!(note(&watch, seen, &[]), Noted::default(), "{n}");
+        }
+    }
+
+    /// A look into the store costs time, and most pages are like no other.
+    #[test]
+    fn links_are_looked_up_for_look_alikes_only() {
+        let watch = note_stubs(|_| None);
+        for n in 0..10 {
+            let url = PageUrl::parse(&format!("http://a.org/words/article{n}")).unwrap();
+            let text = words(n);
+            let seen = Seen {
+                url: &url,
+                referrer: Some("http://a.org/words/19"),
+                title: "An article",
+                text: &text,
+                is_soft_404: false,
+            };
+            watch.note(seen, std::iter::from_fn(|| panic!("the links of {url} are looked up")));
         }
     }
 

@@ -122,6 +122,20 @@ async fn a_site_of_many_hosts_keeps_no_other_site_of_its_crawl_waiting() {
     }
 }
 
+/// The same with many sites of one page each: more than the pipeline has room for, but for its reserve.
+#[tokio::test]
+async fn many_costly_sites_keep_no_other_site_of_their_crawl_waiting() {
+    const COSTLY: u64 = 90;
+    let rig = Rig::new(Bench::of_hosts(answer));
+    let costly = (0..COSTLY).map(|number| format!("bad{number}.test"));
+    let others = (0..3).map(|number| format!("long{number}.test"));
+    let no = rig.run(seeds(costly.chain(others))).await;
+    rig.until(no, |progress| progress.stats.pages == 3 * 150).await;
+    rig.parser.free();
+    assert_eq!(rig.finished(no).await.stats.ok, 3 * 150 + COSTLY);
+    rig.end().await;
+}
+
 /// The same with 200 sites, none of which has more than one page: one crawl, and so one share.
 #[tokio::test]
 async fn a_crawl_of_many_costly_sites_keeps_no_other_crawl_waiting() {
