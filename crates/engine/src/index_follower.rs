@@ -203,7 +203,7 @@ impl Follower for IndexFollower {
 
     fn lend(
         &mut self,
-        lease: Box<Lease>,
+        lease: Lease,
         source: &dyn ChangeSource,
         health: &FollowerHealth,
     ) -> Result<(), FollowError> {

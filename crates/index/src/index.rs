@@ -32,6 +32,8 @@ use crate::{DocKey, IndexDoc, IndexError};
 /// Grows whenever an older index would give other answers than a new one.
 pub const FORMAT: u32 = 4;
 const FORMAT_FILE: &str = "telusur-index.version";
+/// How the engine calls a file until it is whole.
+const UNNAMED_PREFIX: &str = ".tmp";
 pub(crate) const RANKS_FILE: &str = "link-ranks.bin";
 /// A page or two of text to a block. Every hit has its block unpacked: blocks four times as long would
 /// make the texts a twentieth smaller.
@@ -103,6 +105,7 @@ impl Writer {
             .build();
         let engine = index.writer_with_options(options)?;
         engine.set_merge_policy(Box::new(Tiers));
+        clear_leftovers(&engine, dir)?;
         let Checkpoint { upto, log } = Checkpoint::of(index)?;
         let log = LinkLog::open(dir, log)?;
         Ok(Self {
@@ -144,6 +147,20 @@ impl Writer {
         commit.commit()?;
         Ok(())
     }
+}
+
+/// Removes files of commits that were never made. The engine counts on from the last commit, and so comes to
+/// the same names: a commit that was cut short would make all later ones fail.
+fn clear_leftovers(engine: &IndexWriter, dir: &Path) -> Result<(), IndexError> {
+    engine.garbage_collect_files().wait()?;
+    // Files that did not get their names yet. Only whoever may write makes some.
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().starts_with(UNNAMED_PREFIX) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// How far link ranks are behind the index.

@@ -311,7 +311,7 @@ pub(super) fn follows_changes_meanwhile(bench: &dyn FollowerBench) {
     let followers = start(&pages, vec![Box::new(watched)]);
     let handle = followers.handle();
     let mut dice = super::Dice(3);
-    let mut crawls = vec![pages.crawl(), pages.crawl(), pages.crawl()];
+    let mut crawls = [pages.crawl(), pages.crawl(), pages.crawl()];
     for _ in 0..60 {
         let at = dice.below(crawls.len() as u64) as usize;
         match dice.below(8) {

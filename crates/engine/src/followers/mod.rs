@@ -74,7 +74,7 @@ pub trait Follower: Send {
     /// Lets another process do its work until that process gives it back, if that is possible.
     fn lend(
         &mut self,
-        lease: Box<Lease>,
+        lease: Lease,
         source: &dyn ChangeSource,
         health: &FollowerHealth,
     ) -> Result<(), FollowError> {

@@ -266,7 +266,7 @@ impl Following {
         let (follower, source) = (follower.as_mut(), source.as_ref());
         while let Some(call) = (Runner { follower, source, health }).follow(calls)? {
             match call {
-                Call::Lease(lease) => follower.lend(lease, source, health)?,
+                Call::Lease(lease) => follower.lend(*lease, source, health)?,
                 Call::Leave => break,
             }
         }

@@ -73,6 +73,34 @@ fn one_failed_sync_costs_one_commit() {
     assert!(failures > 5, "the disk failed only {failures} times");
 }
 
+/// A commit that was cut short while it replaced pages once made every later one fail: it left a file behind
+/// that the next wanted to make under the same name.
+#[test]
+fn a_commit_that_was_cut_short_does_not_stand_in_the_way_of_the_next() {
+    let mut failures = 0;
+    for nth in 1..40 {
+        let dir = tempfile::tempdir().unwrap();
+        let index = SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
+        take_in(&index, 0, 10).unwrap();
+        drop(index);
+        // Whoever opens it begins to count where its predecessor did.
+        let disk = Arc::new(FailsOnce::default());
+        let index =
+            SearchIndex::open_with(dir.path(), IndexLimits::default(), disk.clone()).unwrap();
+        disk.fails_at.store(disk.syncs.load(Ordering::SeqCst) + nth, Ordering::SeqCst);
+        if take_in(&index, 0, 5).is_ok() {
+            continue;
+        }
+        failures += 1;
+        drop(index);
+        let index = SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
+        take_in(&index, 0, 5).unwrap_or_else(|error| panic!("sync {nth}: {error}"));
+        assert_eq!(keys(&index), 10, "sync {nth}");
+        index.validate().unwrap();
+    }
+    assert!(failures > 5, "the disk failed only {failures} times");
+}
+
 #[test]
 fn a_writer_that_could_not_be_opened_again_says_so() {
     let dir = tempfile::tempdir().unwrap();
