@@ -7,7 +7,6 @@ use telusur_model::{
     Timestamp, UrlShape, Verdict, Via, Visit,
 };
 
-use crate::Ledger;
 use crate::budget::{self, Full};
 use crate::commit::StepWriter;
 use crate::held;
@@ -212,14 +211,14 @@ fn is_endless(reason: Reason) -> bool {
 
 /// Whether a host has more refused URLs than are kept.
 pub(crate) fn is_beyond_count(
-    store: &Ledger<impl Storage>,
+    rows: &impl Rows,
     crawl: CrawlNo,
     host: &Host,
 ) -> Result<bool, StoreError> {
-    let row = store.rows().get(Table::Hosts, layout::host_key(crawl, host))?;
+    let row = rows.get(Table::Hosts, layout::host_key(crawl, host))?;
     let Some(row) = row else { return Ok(false) };
     let row: telusur_model::HostRow = decode(&row, "hosts")?;
-    Ok(row.refused > REFUSED_PER_HOST_MAX || held::has_dropped(store.rows(), crawl, host)?)
+    Ok(row.refused > REFUSED_PER_HOST_MAX || held::has_dropped(rows, crawl, host)?)
 }
 
 /// What a visit hands on to the links found on it.

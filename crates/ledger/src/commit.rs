@@ -17,7 +17,7 @@ use crate::crawls::{CrawlRow, encode_row};
 use crate::layout::{self, QueueRow, UrlRow, encode};
 use crate::lookup::names_of;
 use crate::memory::{CrawlMemory, Memory, keyer};
-use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 
 /// Builds one batch. Memory runs ahead of the disk while it is built; if the commit fails, memory
 /// is marked broken and the store refuses further steps until it is opened again.

@@ -6,6 +6,8 @@
 
 mod ids;
 mod order;
+mod rows;
+mod verifying;
 
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ use crate::{
     CrawlRecord, Ending, Found, GiveUp, NewCrawl, PageToStore, QueueRange, Step, Store, Stored,
     TrapMark, UrlState, VisitOutcome,
 };
+
+pub use self::rows::check_rows;
 
 /// An open store, and how to open it again after it was dropped.
 pub trait Bench {
@@ -63,6 +67,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
         ("a crawl is found by id, alias or name", order::finds_crawls_by_name),
         ("a page that was read again keeps its body and gets a new place", rereads_pages),
+        ("steps are committed while everything is verified", verifying::commits_go_through),
+        ("a crawl removed meanwhile is not damaged", verifying::removals_are_no_damage),
     ];
     for (promise, check) in checks {
         println!("store: {promise}");
@@ -687,7 +693,7 @@ pub(crate) fn crawl(seeds: &[&str]) -> Crawl {
     }
 }
 
-fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+pub(crate) fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
     let mut crawl = crawl(seeds);
     crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
@@ -700,12 +706,12 @@ fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 
-fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+pub(crate) fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
 /// A step in which one visit found a page with these links.
-fn step(
+pub(crate) fn step(
     store: &dyn Store,
     record: &CrawlRecord,
     visit: Visit,

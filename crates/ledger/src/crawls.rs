@@ -7,7 +7,7 @@ use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault
 use crate::commit::StepWriter;
 use crate::layout::{self, crawl_key, decode};
 use crate::lookup::names_of;
-use crate::storage::{Batch, Bodies, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 use crate::{Ledger, verify};
 
 /// Rows deleted in one batch while a crawl is removed.
@@ -24,6 +24,13 @@ pub(crate) struct CrawlRow {
     /// Whether it ended the engine. Rows of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<EngineFault>,
+}
+
+impl CrawlRow {
+    pub(crate) fn into_record(self, stats: CrawlStats) -> CrawlRecord {
+        let Self { crawl, state, state_since, fault, .. } = self;
+        CrawlRecord { crawl, state, stats, state_since, fault }
+    }
 }
 
 impl<S: Storage> CrawlStore for Ledger<S> {
@@ -46,8 +53,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         writer.seed(crawl);
         writer.commit()?;
         let stats = memory.by_crawl[&crawl.no].stats.clone();
-        let CrawlRow { crawl, state, state_since, fault, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
+        Ok(row.into_record(stats))
     }
 
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
@@ -144,8 +150,7 @@ impl<S: Storage> Ledger<S> {
 
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
-        let CrawlRow { crawl, state, state_since, fault, .. } = row;
-        Ok(CrawlRecord { crawl, state, stats, state_since, fault })
+        Ok(row.into_record(stats))
     }
 
     fn update_row(

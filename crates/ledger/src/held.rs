@@ -26,8 +26,8 @@ const LET_IN_MAX: usize = 5_000;
 
 /// What the settled row of a URL does not say.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct HeldRow {
-    key: UrlKey,
+pub(crate) struct HeldRow {
+    pub(crate) key: UrlKey,
     is_hot: bool,
     /// Named by an include pattern: no budget of shapes holds for it.
     is_included: bool,
@@ -37,7 +37,7 @@ struct HeldRow {
 /// How many links of a host are held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HeldCount {
-    held: u64,
+    pub(crate) held: u64,
     /// Links beyond [`HELD_PER_HOST_MAX`], of which nothing but the number is kept.
     dropped: u64,
 }
@@ -416,7 +416,7 @@ fn is_unasked(ending: &Ending) -> bool {
 mod tests {
     use super::*;
     use crate::in_memory::InMemory;
-    use crate::storage::Batch;
+    use crate::storage::{Batch, WriteRows};
     use crate::{CrawlStore, Found, FrontierStore, NewCrawl, Step};
     use std::sync::Arc;
     use telusur_model::{

@@ -7,19 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_model::{BlobRef, CrawlNo};
 
-use crate::storage::{Batch, Bodies, BodiesEnd, KeptParts, Rows, Storage, Table};
+use crate::storage::{Batch, Bodies, BodiesEnd, KeptParts, Rows, Storage, Table, WriteRows};
 use crate::{Body, StoreError};
 
 /// The only segment of a crawl.
 const SEGMENT: u32 = 1;
 
 type Tables = BTreeMap<(Table, Vec<u8>), Vec<u8>>;
+type Row = (Vec<u8>, Vec<u8>);
 
 /// A storage that is gone with its last handle.
 #[derive(Clone, Default)]
 pub struct InMemory {
-    /// Guards the tables for the length of one operation.
-    tables: Arc<Mutex<Tables>>,
+    /// Guards the tables for the length of one operation. Snapshots share them until the next commit.
+    tables: Arc<Mutex<Arc<Tables>>>,
     /// Guards the bodies for the length of one operation.
     bodies: Arc<Mutex<HashMap<CrawlNo, Vec<u8>>>>,
 }
@@ -63,6 +64,31 @@ impl Storage for InMemory {
     }
 }
 
+/// The tables of an [`InMemory`] at one instant.
+#[derive(Clone, Default)]
+pub struct InMemorySnapshot(Arc<Tables>);
+
+impl Rows for InMemorySnapshot {
+    type Bytes = Vec<u8>;
+
+    fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.0.get(&(table, key.as_ref().to_vec())).cloned())
+    }
+
+    fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
+        Ok(self.0.contains_key(&(table, key.as_ref().to_vec())))
+    }
+
+    fn range(
+        &self,
+        table: Table,
+        first: Vec<u8>,
+        end: Option<Vec<u8>>,
+    ) -> impl DoubleEndedIterator<Item = Result<Row, StoreError>> {
+        rows_between(&self.0, table, first, end).into_iter()
+    }
+}
+
 impl Rows for InMemory {
     type Bytes = Vec<u8>;
 
@@ -79,17 +105,22 @@ impl Rows for InMemory {
         table: Table,
         first: Vec<u8>,
         end: Option<Vec<u8>>,
-    ) -> impl DoubleEndedIterator<Item = Result<(Vec<u8>, Vec<u8>), StoreError>> {
-        let first = Bound::Included((table, first));
-        let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded((table, end)));
-        let tables = lock(&self.tables);
-        let rows = tables.range((first, end)).take_while(|((owner, _), _)| *owner == table);
-        let rows: Vec<_> = rows.map(|((_, key), value)| Ok((key.clone(), value.clone()))).collect();
-        rows.into_iter()
+    ) -> impl DoubleEndedIterator<Item = Result<Row, StoreError>> {
+        rows_between(&lock(&self.tables), table, first, end).into_iter()
+    }
+}
+
+impl WriteRows for InMemory {
+    type Snapshot = InMemorySnapshot;
+
+    fn snapshot(&self) -> InMemorySnapshot {
+        InMemorySnapshot(Arc::clone(&lock(&self.tables)))
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let mut tables = lock(&self.tables);
+        // A copy if a snapshot still has them.
+        let tables = Arc::make_mut(&mut tables);
         for change in batch.changes {
             let key = (change.table, change.key);
             match change.value {
@@ -99,6 +130,19 @@ impl Rows for InMemory {
         }
         Ok(())
     }
+}
+
+/// Copies of the rows of a table from `first` on and before `end`.
+fn rows_between(
+    tables: &Tables,
+    table: Table,
+    first: Vec<u8>,
+    end: Option<Vec<u8>>,
+) -> Vec<Result<Row, StoreError>> {
+    let first = Bound::Included((table, first));
+    let end = end.map_or(Bound::Unbounded, |end| Bound::Excluded((table, end)));
+    let rows = tables.range((first, end)).take_while(|((owner, _), _)| *owner == table);
+    rows.map(|((_, key), value)| Ok((key.clone(), value.clone()))).collect()
 }
 
 impl Bodies for InMemory {
@@ -140,6 +184,11 @@ impl Bodies for InMemory {
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         let [_, _, extract] = self.parts(crawl, blob)?;
         Ok(extract)
+    }
+
+    fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        let len = lock(&self.bodies).get(&crawl).map_or(0, Vec::len);
+        Ok(len as u64 >= end.len)
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {

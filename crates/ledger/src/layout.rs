@@ -11,9 +11,12 @@ pub(crate) const META_CLOSED: &str = "closed";
 pub(crate) const META_SEQ: &str = "seq";
 pub(crate) const META_CRAWLS: &str = "crawls";
 
+/// Where the ends of all crawls' segments begin.
+pub(crate) const META_BODIES_ENDS: &str = "segment_end/";
+
 /// Where the segments of a crawl end.
 pub(crate) fn meta_bodies_end(crawl: CrawlNo) -> String {
-    format!("segment_end/{}", crawl.0)
+    format!("{META_BODIES_ENDS}{}", crawl.0)
 }
 
 pub(crate) fn crawl_key(crawl: CrawlNo) -> [u8; 4] {
@@ -64,6 +67,12 @@ pub(crate) fn called_key(text: &str) -> Vec<u8> {
 /// The same, then the crawl's number.
 pub(crate) fn name_key(text: &str, crawl: CrawlNo) -> Vec<u8> {
     [called_key(text).as_slice(), &crawl_key(crawl)].concat()
+}
+
+/// The crawl number that the key of a row of a crawl begins with.
+pub(crate) fn owner_of(key: &[u8]) -> Result<CrawlNo, StoreError> {
+    let no = key.first_chunk().map(|no| CrawlNo(u32::from_be_bytes(*no)));
+    no.ok_or_else(|| StoreError::Damaged("the key of a row of a crawl is cut".into()))
 }
 
 /// The crawl number that a row ends with.
@@ -160,6 +169,13 @@ pub(crate) fn held_key(
     bytes.extend_from_slice(&place.order.to_be_bytes());
     bytes.extend_from_slice(&place.seq.to_be_bytes());
     bytes
+}
+
+/// The host in the key of a held link.
+pub(crate) fn host_of_held_key(key: &[u8]) -> Option<Host> {
+    let (name, rest) = key.get(4..)?.split_at_checked(key.len().checked_sub(26)?)?;
+    let name = rest.starts_with(&[0]).then_some(name)?;
+    std::str::from_utf8(name).ok().map(Host::new)
 }
 
 /// Crawl and the hash of a shape.

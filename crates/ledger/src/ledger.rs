@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::StoreError;
 use crate::layout;
 use crate::memory::Memory;
-use crate::storage::{Batch, Rows, Storage, Table};
+use crate::storage::{Batch, Storage, Table, WriteRows};
 
 /// A store of crawls.
 pub struct Ledger<S> {

@@ -38,7 +38,9 @@ pub use crate::step::{
     Committed, Dequeued, Ending, Found, GiveUp, IdEnding, NewlyQueued, PageToStore, Step, Stored,
     TrapMark, VisitOutcome,
 };
-pub use crate::storage::{Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table};
+pub use crate::storage::{
+    Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table, WriteRows,
+};
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
 

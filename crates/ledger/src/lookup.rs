@@ -7,7 +7,7 @@ use telusur_model::{Crawl, CrawlNo, PageRecord};
 
 use crate::crawls::{self, CrawlRow};
 use crate::layout;
-use crate::storage::{Batch, Rows, Storage, Table};
+use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
 use crate::{Ledger, StoreError};
 
 /// Rows written in one batch while the tables are made.

@@ -5,12 +5,12 @@ use crate::{
     UrlRecord, UrlState,
 };
 use telusur_model::{
-    Crawl, CrawlNo, Host, HostRow, OriginRow, PageUrl, Timestamp, UrlKey, UrlKeyer,
+    Crawl, CrawlNo, Host, HostRow, OriginRow, PageRecord, PageUrl, Timestamp, UrlKey, UrlKeyer,
 };
 
 use crate::commit::StepWriter;
 use crate::layout::{self, QueueRow, UrlRow, decode};
-use crate::storage::{Rows, Storage, Table};
+use crate::storage::{Rows, Storage, Table, WriteRows};
 use crate::{Ledger, crawls, memory, runs};
 
 impl<S: Storage> Ledger<S> {
@@ -138,33 +138,80 @@ impl<S: Storage> Ledger<S> {
         url: &PageUrl,
         key_of: fn(&UrlKeyer, &PageUrl) -> UrlKey,
     ) -> Result<Option<UrlRecord>, StoreError> {
-        let Some(row) = crawls::read_row(self.rows(), crawl)? else { return Ok(None) };
+        // At one instant: a URL may leave the queue between two reads.
+        let rows = self.rows().snapshot();
+        let row = crawls::read_row(&rows, crawl)?.filter(|row| !row.removing);
+        let Some(row) = row else { return Ok(None) };
         let key = key_of(&memory::keyer(&row.crawl, self.key_seed()), url);
-        let bytes = self.rows().get(Table::Urls, layout::url_key(crawl, key))?;
+        let bytes = rows.get(Table::Urls, layout::url_key(crawl, key))?;
         let Some(bytes) = bytes else { return Ok(None) };
+        let lost = |what: &str| StoreError::Damaged(format!("{crawl}: {url} has no row in {what}"));
         match decode(&bytes, "urls")? {
             UrlRow::Settled(record) => Ok(Some(*record)),
-            UrlRow::Page { seq } => Ok(self.page_record(crawl, seq)?.map(|page| UrlRecord {
-                url: page.url.to_string(),
-                depth: page.depth,
-                via: page.via,
-                found_at: page.found_at,
-                referrer: page.referrer,
-                redirects: page.redirects,
-                lastmod: page.lastmod,
-                state: UrlState::Page { seq },
-            })),
+            UrlRow::Page { seq } => {
+                let bytes = rows.get(Table::Pages, layout::page_key(crawl, seq))?;
+                let page: PageRecord =
+                    decode(&bytes.ok_or_else(|| lost(Table::Pages.name()))?, "pages")?;
+                Ok(Some(UrlRecord {
+                    url: page.url.to_string(),
+                    depth: page.depth,
+                    via: page.via,
+                    found_at: page.found_at,
+                    referrer: page.referrer,
+                    redirects: page.redirects,
+                    lastmod: page.lastmod,
+                    state: UrlState::Page { seq },
+                }))
+            }
             UrlRow::Queued { place } => {
-                let key = layout::queue_key(crawl, &url.host(), place);
-                let bytes = self.rows().get(Table::Queue, key)?;
-                // The row may have left the queue between the two reads: then the answer is newer.
-                match bytes {
-                    Some(bytes) => {
-                        Ok(Some(decode::<QueueRow>(&bytes, "queue")?.into_record(place)))
-                    }
-                    None => self.url_record(crawl, url, key_of),
-                }
+                let bytes = rows.get(Table::Queue, layout::queue_key(crawl, &url.host(), place))?;
+                let bytes = bytes.ok_or_else(|| lost(Table::Queue.name()))?;
+                Ok(Some(decode::<QueueRow>(&bytes, "queue")?.into_record(place)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::{crawl, create};
+    use crate::in_memory::InMemory;
+    use crate::storage::Batch;
+    use crate::{CrawlStore, NewCrawl};
+
+    fn remove_all(store: &Ledger<InMemory>, table: Table) {
+        let mut batch = Batch::default();
+        for row in store.rows().prefix(table, []) {
+            batch.remove(table, row.unwrap().0);
+        }
+        store.rows().commit(batch).unwrap();
+    }
+
+    /// It once asked itself again until the stack was used up.
+    #[test]
+    fn a_queued_url_whose_row_is_lost_is_damaged() {
+        let store = Ledger::open(InMemory::default()).unwrap();
+        let record = create(&store, &["http://a.test/"]);
+        remove_all(&store, Table::Queue);
+        let url = PageUrl::parse("http://a.test/").unwrap();
+        let known = store.url(record.crawl.no, &url);
+        assert!(matches!(known, Err(StoreError::Damaged(_))), "{known:?}");
+    }
+
+    /// The rows of a crawl go table by table: queued URLs are known for longer than they are queued.
+    #[test]
+    fn nothing_is_known_of_a_crawl_that_is_being_removed() {
+        let store = Ledger::open(InMemory::default()).unwrap();
+        let crawl = crawl(&["http://a.test/"]);
+        let crawl = store.create(NewCrawl { crawl, random: 1 }).unwrap().crawl;
+        let mut row = crawls::read_row(store.rows(), crawl.no).unwrap().unwrap();
+        row.removing = true;
+        let mut batch = Batch::default();
+        batch.insert(Table::Crawls, layout::crawl_key(crawl.no), crawls::encode_row(&row));
+        store.rows().commit(batch).unwrap();
+        remove_all(&store, Table::Queue);
+        let url = PageUrl::parse("http://a.test/").unwrap();
+        assert!(store.url(crawl.no, &url).unwrap().is_none());
     }
 }

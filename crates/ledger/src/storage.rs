@@ -8,7 +8,7 @@ use crate::{Body, StoreError};
 /// Where a ledger keeps its rows and bodies.
 pub trait Storage: Send + Sync {
     /// The tables.
-    type Rows: Rows;
+    type Rows: WriteRows;
     /// The bodies.
     type Bodies: Bodies;
 
@@ -96,7 +96,7 @@ impl Table {
     }
 }
 
-/// Ordered tables of keys and values.
+/// Ordered tables of keys and values, read.
 pub trait Rows: Send + Sync {
     /// A key or a value as it is read.
     type Bytes: AsRef<[u8]> + std::ops::Deref<Target = [u8]>;
@@ -113,8 +113,6 @@ pub trait Rows: Send + Sync {
         first: Vec<u8>,
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(Self::Bytes, Self::Bytes), StoreError>>;
-    /// Makes all changes of a batch durable, or none.
-    fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 
     /// The rows whose keys begin with these bytes.
     fn prefix(
@@ -126,6 +124,18 @@ pub trait Rows: Send + Sync {
         let end = after_prefix(&prefix);
         self.range(table, prefix, end)
     }
+}
+
+/// Ordered tables of keys and values.
+pub trait WriteRows: Rows {
+    /// The tables as they were at one instant.
+    type Snapshot: Rows;
+
+    /// All tables as the last batch left them: batches that are committed later are not seen, and do
+    /// not wait. Replaced rows are kept for as long as the snapshot is.
+    fn snapshot(&self) -> Self::Snapshot;
+    /// Makes all changes of a batch durable, or none.
+    fn commit(&self, batch: Batch) -> Result<(), StoreError>;
 }
 
 /// The smallest key behind all keys with this prefix; `None` if there is none.
@@ -188,6 +198,8 @@ pub trait Bodies: Send + Sync {
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// The extract in a blob, as JSON.
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError>;
+    /// Whether the bodies of a crawl reach up to a committed end: if not, nothing can be appended.
+    fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError>;
     /// Aliases of the crawls that have bodies.
     fn crawls(&self) -> Result<Vec<String>, StoreError>;
     /// Deletes the bodies of a crawl.

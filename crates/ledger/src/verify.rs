@@ -1,53 +1,77 @@
 //! Checks the promises about a data directory, row by row, on what is really on the disk.
+//!
+//! All rows are read at one instant, from a snapshot, so that steps are committed meanwhile. Bodies
+//! are read where they are: they are only appended, so that what the snapshot points at stays, unless
+//! the whole crawl is removed meanwhile, which is no damage.
+//!
+//! Nothing is collected by URL or page: tables are compared by point look-ups, or side by side where
+//! they have one order. Memory is bounded by the settings of the largest crawl, the links of one page,
+//! and the requests of [`RecentRequests`].
 
+mod by_host;
+mod held;
 mod ids;
+mod leftovers;
+mod lookups;
+mod queue;
+mod requests;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{HashMap, HashSet};
-
-use crate::{
-    Check, CrawlRecord, CrawlStore, LinksOf, PageStore, StoreError, UrlState, VerifyCounts,
-    VerifyReport,
-};
-use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, PageRecord, Scope, Timestamp, UrlKey};
+use serde::de::DeserializeOwned;
+use telusur_model::{Crawl, CrawlNo, CrawlStats, PageRecord, Scope};
 
 use self::ids::IdsCheck;
-use crate::layout::{self, QueueRow, UrlRow, decode};
-use crate::storage::{Bodies, Rows, Storage, Table};
-use crate::{Ledger, admit, memory};
+use self::requests::RecentRequests;
+use crate::layout::{self, UrlRow, decode, decode_u64};
+use crate::storage::{Bodies, BodiesEnd, Rows, Storage, Table, WriteRows};
+use crate::{
+    Check, CrawlRecord, Ledger, LinksOf, StoreError, UrlState, VerifyCounts, VerifyReport, admit,
+    crawls, memory,
+};
 
-/// Pages read at once.
-const BATCH: usize = 256;
 /// Request times are kept in whole milliseconds of a clock that others may adjust a little.
 const CLOCK_SLACK_MS: u64 = 5;
 
-pub(crate) fn verify(
-    store: &Ledger<impl Storage>,
+pub(crate) fn verify<S: Storage>(
+    store: &Ledger<S>,
     links_of: LinksOf<'_>,
 ) -> Result<VerifyReport, StoreError> {
-    // No step may land while rows are counted against each other.
-    let _writer = store.memory();
+    let rows = store.rows().snapshot();
+    let last_seq = match rows.get(Table::Meta, layout::META_SEQ)? {
+        Some(bytes) => decode_u64(&bytes, layout::META_SEQ)?,
+        None => 0,
+    };
+    let view = View { store, rows, last_seq };
     let mut checks = Checks::default();
-    let crawls = store.crawls()?;
-    for record in &crawls {
-        let mut counted = checks.urls(store, record)?;
-        let mut ids = IdsCheck::load(store, &record.crawl)?;
-        checks.queue(store, record, &counted)?;
-        checks.pages(store, record, &counted, &mut ids, links_of)?;
-        counted.stats.ids = ids.finish(record.crawl.no, &mut checks.ids);
-        checks.counters(record, &counted);
-        checks.counts.urls += counted.stats.discovered;
-        checks.counts.pages += counted.stats.pages;
+    for row in view.rows.prefix(Table::Crawls, []) {
+        let row = crawls::decode_row(&row?.1)?;
+        // What is left of it is removed at the next start.
+        if row.removing {
+            continue;
+        }
+        let stats = crawls::read_stats(&view.rows, row.crawl.no)?;
+        checks.crawl(&view, &row.into_record(stats), links_of)?;
     }
-    checks.directory(store, &crawls)?;
-    checks.counts.crawls = crawls.len() as u64;
+    checks.lookups(&view)?;
+    checks.leftovers(&view)?;
     Ok(checks.report())
 }
 
-/// What the seen-set of a crawl says, added up.
-#[derive(Default)]
-struct Counted {
-    stats: CrawlStats,
-    page_of_key: HashMap<UrlKey, u64>,
+/// What is looked at: the rows of one instant, and the store that goes on.
+struct View<'a, S: Storage> {
+    store: &'a Ledger<S>,
+    rows: <S::Rows as WriteRows>::Snapshot,
+    /// The last place that was given to a queued URL or a page.
+    last_seq: u64,
+}
+
+impl<S: Storage> View<'_, S> {
+    /// Whether a crawl has been removed since, and its bodies with it.
+    fn is_removed(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+        let row = crawls::read_row(self.store.rows(), crawl)?;
+        Ok(row.is_none_or(|row| row.removing))
+    }
 }
 
 struct Checks {
@@ -58,9 +82,11 @@ struct Checks {
     gaps: Check,
     once: Check,
     counters: Check,
-    opens: Check,
-    directory: Check,
+    continues: Check,
+    leftovers: Check,
     ids: Check,
+    lookups: Check,
+    held: Check,
     counts: VerifyCounts,
 }
 
@@ -74,37 +100,57 @@ impl Default for Checks {
             gaps: Check::new("I5", "no host was asked twice within its delay"),
             once: Check::new("I6", "no page is stored twice"),
             counters: Check::new("I7", "the counters equal what is stored"),
-            opens: Check::new("I8", "the directory opens without repair"),
-            directory: Check::new("I9", "nothing is left over in the directory"),
+            continues: Check::new("I8", "every crawl can go on from what was committed"),
+            leftovers: Check::new("I9", "nothing is left over in the directory"),
             ids: Check::new("I10", "what is known of ids agrees with the stored pages"),
+            lookups: Check::new("I11", "the order of pages and the names of crawls are complete"),
+            held: Check::new("I12", "links that wait for a budget are known and counted"),
             counts: VerifyCounts::default(),
         }
     }
 }
 
 impl Checks {
-    fn urls(
+    fn crawl<S: Storage>(
         &mut self,
-        store: &Ledger<impl Storage>,
+        view: &View<'_, S>,
         record: &CrawlRecord,
-    ) -> Result<Counted, StoreError> {
+        links_of: LinksOf<'_>,
+    ) -> Result<(), StoreError> {
+        let mut counted = self.urls(view, record)?;
+        let mut ids = IdsCheck::new(&record.crawl);
+        self.queue(view, record, counted.queued)?;
+        self.held(view, &record.crawl)?;
+        self.traps(view, record.crawl.no)?;
+        self.pages(view, record, counted.pages, &mut ids, links_of)?;
+        self.continues(view, record.crawl.no)?;
+        counted.ids = ids.finish(view, record.crawl.no, &mut self.ids)?;
+        self.counters(record, &counted);
+        self.counts.crawls += 1;
+        self.counts.urls += counted.discovered;
+        self.counts.pages += counted.pages;
+        Ok(())
+    }
+
+    /// What the seen-set of a crawl says, added up.
+    fn urls<S: Storage>(
+        &mut self,
+        view: &View<'_, S>,
+        record: &CrawlRecord,
+    ) -> Result<CrawlStats, StoreError> {
         let no = record.crawl.no;
-        let mut counted = Counted::default();
-        for row in store.rows().prefix(Table::Urls, layout::crawl_key(no)) {
+        let mut stats = CrawlStats::default();
+        for row in view.rows.prefix(Table::Urls, layout::crawl_key(no)) {
             let (key, value) = row?;
-            let Some(key) = key.get(4..20).and_then(|bytes| bytes.try_into().ok()) else {
+            if key.len() != layout::url_key(no, telusur_model::UrlKey(0)).len() {
                 self.states.look(false, || format!("{no}: a key of the seen-set is cut"));
                 continue;
-            };
-            let key = UrlKey(u128::from_be_bytes(key));
-            let stats = &mut counted.stats;
+            }
             stats.discovered += 1;
-            match decode(&value, "urls")? {
+            let Some(row) = readable(&mut self.states, no, &value, "urls") else { continue };
+            match row {
                 UrlRow::Queued { .. } => stats.queued += 1,
-                UrlRow::Page { seq } => {
-                    stats.pages += 1;
-                    counted.page_of_key.insert(key, seq);
-                }
+                UrlRow::Page { .. } => stats.pages += 1,
                 UrlRow::Settled(record) => match record.state {
                     UrlState::Sitemap { .. } => stats.sitemaps += 1,
                     UrlState::Redirected { .. } => stats.redirected += 1,
@@ -118,100 +164,100 @@ impl Checks {
             }
             self.states.look(true, String::new);
         }
-        Ok(counted)
+        Ok(stats)
     }
 
-    /// Every queued URL stands in the queue once, and the queue holds nothing else.
-    fn queue(
-        &mut self,
-        store: &Ledger<impl Storage>,
-        record: &CrawlRecord,
-        counted: &Counted,
-    ) -> Result<(), StoreError> {
-        let no = record.crawl.no;
-        let mut rows_in_queue = 0;
-        let mut by_host: HashMap<Host, u64> = HashMap::new();
-        for row in store.rows().prefix(Table::Queue, layout::crawl_key(no)) {
-            let (key, value) = row?;
-            rows_in_queue += 1;
-            let queued: QueueRow = decode(&value, "queue")?;
-            let seen = store
-                .rows()
-                .get(Table::Urls, layout::url_key(no, queued.key))?
-                .map(|bytes| decode(&bytes, "urls"))
-                .transpose()?;
-            let place = layout::place_of(&key);
-            let agrees =
-                matches!(seen, Some(UrlRow::Queued { place: seen }) if Some(seen) == place);
-            self.states
-                .look(agrees, || format!("{no}: {} is queued but not marked so", queued.url));
-            let host = layout::host_of_queue_key(&key);
-            self.states.look(host.as_ref() == Some(&queued.url.host()), || {
-                format!("{no}: {} waits in the queue of another host", queued.url)
-            });
-            *by_host.entry(queued.url.host()).or_default() += 1;
-        }
-        self.states.look(rows_in_queue == counted.stats.queued, || {
-            format!(
-                "{no}: {} URLs are marked queued, {rows_in_queue} stand in the queue",
-                counted.stats.queued
-            )
-        });
-        for row in store.rows().prefix(Table::Hosts, layout::crawl_key(no)) {
-            let row: telusur_model::HostRow = decode(&row?.1, "hosts")?;
-            let waiting = by_host.get(&row.host).copied().unwrap_or(0);
-            self.counters.look(row.queued == waiting, || {
-                format!(
-                    "{no}: host {} counts {} waiting URLs, {waiting} wait",
-                    row.host, row.queued
-                )
-            });
+    fn traps<S: Storage>(&mut self, view: &View<'_, S>, no: CrawlNo) -> Result<(), StoreError> {
+        for row in view.rows.prefix(Table::Traps, layout::crawl_key(no)) {
+            let (_, value) = row?;
+            let row = readable::<(u32, Option<String>)>(&mut self.states, no, &value, "traps");
+            self.states.looked_at += u64::from(row.is_some());
         }
         Ok(())
     }
 
-    fn pages(
+    /// `marked`: URLs whose state says that they are pages.
+    fn pages<S: Storage>(
         &mut self,
-        store: &Ledger<impl Storage>,
+        view: &View<'_, S>,
         record: &CrawlRecord,
-        counted: &Counted,
+        marked: u64,
         ids: &mut IdsCheck,
         links_of: LinksOf<'_>,
     ) -> Result<(), StoreError> {
         let crawl = &record.crawl;
         let scope = self.scope(crawl);
-        let mut seq = 0;
-        let mut keys = HashSet::new();
-        let mut requests: HashMap<Host, Vec<Timestamp>> = HashMap::new();
-        loop {
-            let pages = store.pages_after(crawl.no, seq, BATCH)?;
-            let Some(last) = pages.last() else { break };
-            seq = last.seq;
-            for page in &pages {
-                let is_marked = counted.page_of_key.get(&page.key) == Some(&page.seq);
-                self.once.look(is_marked && keys.insert(page.key), || {
-                    format!("{}: {} is stored but not marked so", crawl.no, page.url)
+        let mut requests = RecentRequests::default();
+        let mut is_removed = false;
+        let mut stored = 0;
+        for row in view.rows.prefix(Table::Pages, layout::crawl_key(crawl.no)) {
+            let (key, value) = row?;
+            let page = readable::<PageRecord>(&mut self.once, crawl.no, &value, "pages");
+            let Some(page) = page else { continue };
+            stored += 1;
+            self.page_place(view, crawl.no, &key, &page)?;
+            let body = check_body(view.store, &page);
+            if body.is_err() && !is_removed {
+                is_removed = view.is_removed(crawl.no)?;
+            }
+            if !is_removed {
+                self.bodies.look(body.is_ok(), || {
+                    let why = body.err().map(|error| error.to_string()).unwrap_or_default();
+                    format!("{}: {}: {why}", crawl.no, page.url)
                 });
-                self.body(store, crawl.no, page);
-                ids.page(crawl.no, page, &mut self.ids);
-                if let Some(scope) = &scope {
-                    self.links(store, crawl, scope, page, links_of)?;
-                }
-                if let Some(at) = page.requested_at {
-                    requests.entry(page.url.host()).or_default().push(at);
-                }
+            }
+            ids.page(view, &page, &mut self.ids)?;
+            if let Some(scope) = &scope {
+                self.links(view, crawl, scope, &page, links_of)?;
+            }
+            if let Some(at) = page.requested_at
+                && let Some(gap_ms) = requests.add(page.url.host(), at)
+            {
+                // With several requests at once the delay is kept all the same; with none there is
+                // nothing to keep.
+                self.gaps.look(gap_ms + CLOCK_SLACK_MS >= crawl.politeness.delay_ms, || {
+                    let host = page.url.host();
+                    format!("{}: {host} was asked twice within {gap_ms} ms, at {at}", crawl.no)
+                });
             }
         }
-        self.once.look(keys.len() == counted.page_of_key.len(), || {
-            format!(
-                "{}: {} URLs are marked as pages, {} are stored",
-                crawl.no,
-                counted.page_of_key.len(),
-                keys.len()
-            )
+        // Each stored page has a URL of its own that points at it; so equal numbers leave no URL
+        // without its page.
+        self.once.look(stored == marked, || {
+            format!("{}: {marked} URLs are marked as pages, {stored} are stored", crawl.no)
         });
-        self.gaps_between(crawl, requests);
         Ok(())
+    }
+
+    /// A page is what its key, its URL and the order of all pages say it is.
+    fn page_place<S: Storage>(
+        &mut self,
+        view: &View<'_, S>,
+        no: CrawlNo,
+        key: &[u8],
+        page: &PageRecord,
+    ) -> Result<(), StoreError> {
+        let is_at_its_key = *key == layout::page_key(page.crawl, page.seq);
+        let url = view.rows.get(Table::Urls, layout::url_key(no, page.key))?;
+        let url = url.and_then(|row| decode(&row, "urls").ok());
+        let is_marked = matches!(url, Some(UrlRow::Page { seq }) if seq == page.seq);
+        self.once.look(is_marked && is_at_its_key, || {
+            format!("{no}: {} is stored but not marked so", page.url)
+        });
+        let crawl = view.rows.get(Table::Order, layout::order_key(page.seq))?;
+        let is_ordered = crawl.is_some_and(|crawl| *crawl == layout::crawl_key(no));
+        self.lookups.look(is_ordered, || {
+            format!("{no}: {} is not in the order of pages, at {}", page.url, page.seq)
+        });
+        self.place(view, no, page.seq);
+        Ok(())
+    }
+
+    /// A place beyond the last one given would be given once more.
+    fn place<S: Storage>(&mut self, view: &View<'_, S>, no: CrawlNo, seq: u64) {
+        self.continues.look(seq <= view.last_seq, || {
+            format!("{no}: the place {seq} is taken, the last one given is {}", view.last_seq)
+        });
     }
 
     /// What a crawl follows, if it follows links. Rules of an older version that are beyond today's
@@ -223,35 +269,15 @@ impl Checks {
         match Scope::of(crawl) {
             Ok(scope) => Some(scope),
             Err(error) => {
-                self.known_links.notes.push(format!("{}: links not checked: {error}", crawl.no));
+                self.known_links.note(format!("{}: links not checked: {error}", crawl.no));
                 None
             }
         }
     }
 
-    fn body(&mut self, store: &Ledger<impl Storage>, no: CrawlNo, page: &PageRecord) {
-        let readable = match page.body {
-            None => Ok(()),
-            Some(blob) => store.body(no, blob).and_then(|body| {
-                if blake3::hash(&body.bytes).as_bytes() == &page.digest.0 {
-                    Ok(())
-                } else {
-                    Err(StoreError::Damaged("the body does not match its digest".into()))
-                }
-            }),
-        };
-        self.bodies.look(readable.is_ok(), || {
-            format!(
-                "{no}: {}: {}",
-                page.url,
-                readable.err().map(|e| e.to_string()).unwrap_or_default()
-            )
-        });
-    }
-
-    fn links(
+    fn links<S: Storage>(
         &mut self,
-        store: &Ledger<impl Storage>,
+        view: &View<'_, S>,
         crawl: &Crawl,
         scope: &Scope,
         page: &PageRecord,
@@ -266,40 +292,36 @@ impl Checks {
             // A body that cannot be read was named by the check of bodies.
             Err(_) => return Ok(()),
         };
-        let keyer = memory::keyer(crawl, store.key_seed());
+        let keyer = memory::keyer(crawl, view.store.key_seed());
         for link in links {
             let url = scope.treat_query(link);
             let row = layout::url_key(crawl.no, keyer.key(&url));
             let is_known = crawl.seeds.walks().iter().any(|walk| walk.id_of(&url).is_some())
-                || store.rows().contains(Table::Urls, row)?
-                || admit::is_beyond_count(store, crawl.no, &url.host())?;
+                || view.rows.contains(Table::Urls, row)?
+                || admit::is_beyond_count(&view.rows, crawl.no, &url.host())?;
             let what = || format!("{}: {url} on {} is not known", crawl.no, page.url);
             self.known_links.look(is_known, what);
         }
         Ok(())
     }
 
-    fn gaps_between(&mut self, crawl: &Crawl, requests: HashMap<Host, Vec<Timestamp>>) {
-        // With several requests at once the delay is kept all the same; with none there is nothing
-        // to keep.
-        let delay_ms = crawl.politeness.delay_ms;
-        for (host, mut times) in requests {
-            times.sort_unstable();
-            for pair in times.windows(2) {
-                let gap_ms = pair[1].0 - pair[0].0;
-                self.gaps.look(gap_ms + CLOCK_SLACK_MS >= delay_ms, || {
-                    format!(
-                        "{}: {host} was asked twice within {gap_ms} ms, at {}",
-                        crawl.no, pair[1]
-                    )
-                });
-            }
-        }
+    /// The bodies of a crawl reach as far as was committed: the next page is appended there.
+    fn continues<S: Storage>(&mut self, view: &View<'_, S>, no: CrawlNo) -> Result<(), StoreError> {
+        let Some(row) = view.rows.get(Table::Meta, layout::meta_bodies_end(no))? else {
+            return Ok(());
+        };
+        let end = readable::<BodiesEnd>(&mut self.continues, no, &row, "segment ends");
+        let Some(end) = end else { return Ok(()) };
+        let reach = view.store.bodies().reach(no, end)?;
+        self.continues.look(reach || view.is_removed(no)?, || {
+            format!("{no}: segment {} is shorter than the {} bytes committed", end.segment, end.len)
+        });
+        Ok(())
     }
 
-    fn counters(&mut self, record: &CrawlRecord, counted: &Counted) {
+    fn counters(&mut self, record: &CrawlRecord, stored: &CrawlStats) {
         let no = record.crawl.no;
-        let (stored, told) = (&counted.stats, &record.stats);
+        let told = &record.stats;
         let pairs = [
             ("discovered", stored.discovered, told.discovered),
             ("queued", stored.queued, told.queued),
@@ -324,27 +346,10 @@ impl Checks {
         });
     }
 
-    fn directory(
-        &mut self,
-        store: &Ledger<impl Storage>,
-        crawls: &[CrawlRecord],
-    ) -> Result<(), StoreError> {
-        for dir in store.bodies().crawls()? {
-            let is_owned = crawls.iter().any(|record| record.crawl.no.to_string() == dir);
-            self.directory.look(is_owned, || format!("bodies/{dir} belongs to no known crawl"));
-        }
-        self.opens.look(true, String::new);
-        let leftovers = store.storage().leftovers()?;
-        self.directory
-            .look(leftovers.is_empty(), || format!("left over: {}", leftovers.join(", ")));
-        Ok(())
-    }
-
     fn report(mut self) -> VerifyReport {
         if self.index.looked_at == 0 {
-            self.index.notes.push("there is no index".into());
+            self.index.note("there is no index".into());
         }
-        self.opens.notes.push(format!("{} crawls", self.counts.crawls));
         let checks = vec![
             self.bodies,
             self.states,
@@ -353,10 +358,37 @@ impl Checks {
             self.gaps,
             self.once,
             self.counters,
-            self.opens,
-            self.directory,
+            self.continues,
+            self.leftovers,
             self.ids,
+            self.lookups,
+            self.held,
         ];
         VerifyReport { checks, counts: self.counts }
+    }
+}
+
+fn check_body(store: &Ledger<impl Storage>, page: &PageRecord) -> Result<(), StoreError> {
+    let Some(blob) = page.body else { return Ok(()) };
+    let body = store.bodies().answer(page.crawl, blob)?;
+    if blake3::hash(&body.bytes).as_bytes() != &page.digest.0 {
+        return Err(StoreError::Damaged("the body does not match its digest".into()));
+    }
+    Ok(())
+}
+
+/// The row in these bytes; one that cannot be read is broken.
+fn readable<T: DeserializeOwned>(
+    check: &mut Check,
+    no: CrawlNo,
+    bytes: &[u8],
+    table: &str,
+) -> Option<T> {
+    match decode(bytes, table) {
+        Ok(row) => Some(row),
+        Err(error) => {
+            check.look(false, || format!("{no}: {error}"));
+            None
+        }
     }
 }

@@ -38,7 +38,7 @@ impl VerifyReport {
 /// One promise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Its name: `I1` … `I9`.
+    /// Its name: `I1` … `I12`.
     pub id: String,
     /// What is promised.
     pub promise: String,
@@ -68,6 +68,13 @@ impl Check {
         self.broken += 1;
         if self.notes.len() < Self::NOTES_MAX {
             self.notes.push(what());
+        }
+    }
+
+    /// Says something that is not broken.
+    pub fn note(&mut self, what: String) {
+        if self.notes.len() < Self::NOTES_MAX {
+            self.notes.push(what);
         }
     }
 }

@@ -71,6 +71,19 @@ impl Bodies for Segments {
         unpacked.map_err(|error| named(crawl, blob, error))
     }
 
+    fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        if end.len == 0 {
+            return Ok(true);
+        }
+        let len = match self.file(crawl, end.segment).and_then(|file| file.len()) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            len => len.map_err(|error| {
+                io_error(format!("look at {}", segment_path(crawl, end.segment)), error)
+            })?,
+        };
+        Ok(len >= end.len)
+    }
+
     fn crawls(&self) -> Result<Vec<String>, StoreError> {
         self.disk.dirs().map_err(|error| io_error("list the bodies", error))
     }

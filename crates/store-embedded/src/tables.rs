@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use fjall::compaction::Leveled;
 use fjall::config::PartitioningPolicy;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, UserKey, UserValue};
-use telusur_ledger::{Batch, Rows, StoreError, Table};
+use fjall::{
+    Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey, UserValue,
+};
+use telusur_ledger::{Batch, Rows, StoreError, Table, WriteRows};
 
 use crate::io_error;
 
@@ -57,6 +59,34 @@ impl Tables {
     }
 }
 
+/// The tables at one instant, the same for all of them.
+pub struct TablesSnapshot {
+    snapshot: Snapshot,
+    /// In the order of [`Table::ALL`].
+    keyspaces: [Keyspace; Table::ALL.len()],
+}
+
+impl Rows for TablesSnapshot {
+    type Bytes = UserValue;
+
+    fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, StoreError> {
+        self.snapshot.get(&self.keyspaces[table as usize], key).map_err(engine_error)
+    }
+
+    fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
+        self.snapshot.contains_key(&self.keyspaces[table as usize], key).map_err(engine_error)
+    }
+
+    fn range(
+        &self,
+        table: Table,
+        first: Vec<u8>,
+        end: Option<Vec<u8>>,
+    ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
+        range_at(&self.snapshot, &self.keyspaces[table as usize], first, end)
+    }
+}
+
 impl Rows for Tables {
     type Bytes = UserValue;
 
@@ -74,9 +104,16 @@ impl Rows for Tables {
         first: Vec<u8>,
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
-        let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-        let rows = self.keyspace(table).range((Bound::Included(first), end));
-        rows.map(|row| row.into_inner().map_err(engine_error))
+        // The keyspace's own range shows rows of batches that are committed while it is read.
+        range_at(&self.database.snapshot(), self.keyspace(table), first, end)
+    }
+}
+
+impl WriteRows for Tables {
+    type Snapshot = TablesSnapshot;
+
+    fn snapshot(&self) -> TablesSnapshot {
+        TablesSnapshot { snapshot: self.database.snapshot(), keyspaces: self.keyspaces.clone() }
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
@@ -90,6 +127,18 @@ impl Rows for Tables {
         }
         written.commit().map_err(engine_error)
     }
+}
+
+/// The rows of a keyspace from `first` on and before `end`, at one instant.
+fn range_at(
+    snapshot: &Snapshot,
+    keyspace: &Keyspace,
+    first: Vec<u8>,
+    end: Option<Vec<u8>>,
+) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> + use<> {
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    let rows = snapshot.range(keyspace, (Bound::Included(first), end));
+    rows.map(|row| row.into_inner().map_err(engine_error))
 }
 
 fn memtable_bytes(table: Table) -> u64 {

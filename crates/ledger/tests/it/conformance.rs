@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use telusur_ledger::conformance::{Bench, check_all};
+use telusur_ledger::conformance::{Bench, check_all, check_rows};
 use telusur_ledger::in_memory::InMemory;
 use telusur_ledger::{Ledger, Store};
 
@@ -17,4 +17,9 @@ impl Bench for Memory {
 #[test]
 fn keeps_every_promise_of_a_store() {
     check_all(|| Memory(InMemory::default()));
+}
+
+#[test]
+fn keeps_rows_as_promised() {
+    check_rows(&InMemory::default());
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use telusur_ledger::Store;
-use telusur_ledger::conformance::{Bench, check_all};
+use telusur_ledger::conformance::{Bench, check_all, check_rows};
+use telusur_ledger::{Storage, Store};
 
 struct Directory(tempfile::TempDir);
 
@@ -16,4 +16,11 @@ impl Bench for Directory {
 #[test]
 fn keeps_every_promise_of_a_store() {
     check_all(|| Directory(tempfile::tempdir().unwrap()));
+}
+
+#[test]
+fn keeps_rows_as_promised() {
+    let directory = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(directory.path()).unwrap();
+    check_rows(store.storage().rows());
 }

@@ -222,6 +222,24 @@ fn bodies_of_a_forgotten_crawl_are_reported() {
 }
 
 #[test]
+fn bodies_that_were_cut_do_not_reach_their_end() {
+    use telusur_ledger::{Bodies, BodiesEnd, Storage};
+    let dir = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    let (bodies, crawl) = (store.storage().bodies(), telusur_model::CrawlNo(1));
+    let check = |end, expect| assert_eq!(bodies.reach(crawl, end).unwrap(), expect, "{end:?}");
+    check(BodiesEnd::default(), true);
+    let (_, end) = bodies.append(crawl, BodiesEnd::default(), &[b"four"]).unwrap();
+    check(end, true);
+    check(BodiesEnd { len: 5, ..end }, false);
+    let segment = fs::read_dir(dir.path().join("bodies/crawl_1")).unwrap().next().unwrap();
+    fs::File::options().write(true).open(segment.unwrap().path()).unwrap().set_len(3).unwrap();
+    check(end, false);
+    bodies.remove(crawl).unwrap();
+    check(end, false);
+}
+
+#[test]
 fn a_directory_whose_making_was_cut_short_is_finished() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("bodies")).unwrap();

@@ -79,7 +79,7 @@ impl Place {
         assert_eq!(seen.code, 0, "{seen:?}");
         let lines = seen.stdout.lines().filter(|line| line.starts_with('I'));
         let held = lines.filter(|line| line.split_whitespace().nth(1) == Some("holds")).count();
-        assert_eq!(held, 10, "{seen:?}");
+        assert_eq!(held, 12, "{seen:?}");
     }
 }
 
