@@ -24,6 +24,7 @@ use crate::faults::Faults;
 use crate::pipeline::Load;
 use crate::prerequisites::{StoredRobots, is_fresh};
 use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
+use crate::supervision::{Part, Supervisor};
 
 /// Visits in one group: more would only make the others wait longer.
 const GROUP_VISITS_MAX: usize = 256;
@@ -165,8 +166,9 @@ pub(crate) struct Writer {
 pub(crate) fn start(
     writer: Writer,
     work: Receiver<CommitWork>,
+    supervisor: &Supervisor,
 ) -> std::io::Result<JoinHandle<Result<(), StoreError>>> {
-    std::thread::Builder::new().name("commit".into()).spawn(move || writer.run(&work))
+    supervisor.thread(Part::Stage("commit"), move || writer.run(&work))
 }
 
 impl Writer {

@@ -41,6 +41,7 @@ use crate::patience::Patience;
 use crate::pipeline::{Block, Load, Pipeline};
 use crate::prerequisites::Prerequisites;
 use crate::progress::{RateMeter, WalksShown, snapshot};
+use crate::supervision::{Part, Supervisor};
 
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
 /// within little more than a second. A page is to be found within two.
@@ -79,7 +80,6 @@ pub(crate) enum Event {
         crawl: CrawlNo,
         walk: usize,
     },
-    StageDied(&'static str),
     Broken(EngineError),
 }
 
@@ -107,7 +107,6 @@ impl Event {
             | Self::Requested { .. }
             | Self::Addressed { .. }
             | Self::Parsed { .. }
-            | Self::StageDied(_)
             | Self::Broken(_) => None,
         }
     }
@@ -193,6 +192,7 @@ pub(crate) struct CrawlTask {
     pub(crate) waits: Waits,
     pub(crate) holding_back: Arc<HoldingBack>,
     pub(crate) faults: Arc<Faults>,
+    pub(crate) supervisor: Supervisor,
 }
 
 /// A crawl in this process.
@@ -240,6 +240,7 @@ impl CrawlTask {
     pub(crate) async fn run(mut self) -> Result<(), EngineError> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let watched = self.supervisor.clone();
         loop {
             let wake = self.hand_out()?;
             if self.is_shutting_down && self.crawls.is_empty() && self.backlog.is_empty() {
@@ -255,11 +256,25 @@ impl CrawlTask {
                     while let Ok(event) = self.events.try_recv() {
                         self.handle_watched(event)?;
                     }
+                    if let Some(part) = self.supervisor.dead() {
+                        return Err(self.cause_of_death(part));
+                    }
                 }
+                part = watched.death() => return Err(self.cause_of_death(part)),
                 _ = tick.tick() => self.tick()?,
                 () = pause, if wake.is_some() => {}
             }
         }
+    }
+
+    /// Why a part has died: it may have said so before it ended.
+    fn cause_of_death(&mut self, part: Part) -> EngineError {
+        while let Ok(event) = self.events.try_recv() {
+            if let Event::Broken(error) = event {
+                return error;
+            }
+        }
+        part.into()
     }
 
     /// Asks the frontier until it has nothing more for now. Gives the moment to ask again.
@@ -370,7 +385,6 @@ impl CrawlTask {
             Event::Written(written) => self.written(written)?,
             Event::Command(command) => self.command(command),
             Event::ProbeWalk { crawl, walk } => self.probe_walk(crawl, walk),
-            Event::StageDied(stage) => return Err(EngineError::StageDied(stage)),
             Event::Broken(error) => return Err(error),
         }
         Ok(())

@@ -4,6 +4,8 @@ use telusur_index::IndexError;
 use telusur_ledger::StoreError;
 use telusur_parse_pool::PoolError;
 
+use crate::supervision::Part;
+
 /// The engine stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -13,9 +15,21 @@ pub enum EngineError {
     /// A stage ended that must not end.
     #[error("the {0} stage ended unexpectedly; nothing acknowledged is lost, start again to go on")]
     StageDied(&'static str),
+    /// A part of the service ended that must not end.
+    #[error("the {0} part ended unexpectedly; nothing acknowledged is lost, start again to go on")]
+    PartDied(&'static str),
     /// No page can be read.
     #[error(transparent)]
     Parser(PoolError),
+}
+
+impl From<Part> for EngineError {
+    fn from(part: Part) -> Self {
+        match part {
+            Part::Stage(name) => Self::StageDied(name),
+            Part::Service(name) => Self::PartDied(name),
+        }
+    }
 }
 
 /// A request to the engine that cannot be carried out.

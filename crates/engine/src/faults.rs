@@ -157,6 +157,7 @@ fn blame_of(error: &EngineError) -> Blame {
         EngineError::StageDied(_) | EngineError::Store(StoreError::Damaged(_)) => Blame::Anybody,
         EngineError::Store(StoreError::Io { .. } | StoreError::Engine(_)) => Blame::Named,
         EngineError::Parser(_)
+        | EngineError::PartDied(_)
         | EngineError::Store(
             StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_),
         ) => Blame::Nobody,

@@ -11,6 +11,10 @@ use crate::context::CrawlContext;
 use crate::crawl_task::{Arrival, Event};
 use crate::faults::Faults;
 use crate::stored_page::earlier_page;
+use crate::supervision::{Part, Supervisor};
+
+/// A visit that is silently gone would make its crawl wait for ever.
+const FETCH: Part = Part::Stage("fetch");
 
 #[derive(Clone)]
 pub(crate) struct FetchStage {
@@ -18,6 +22,7 @@ pub(crate) struct FetchStage {
     pub(crate) fetcher: Arc<dyn Fetch>,
     pub(crate) events: mpsc::Sender<Event>,
     pub(crate) faults: Arc<Faults>,
+    pub(crate) supervisor: Supervisor,
 }
 
 impl FetchStage {
@@ -29,8 +34,8 @@ impl FetchStage {
         let store = Arc::clone(&self.store);
         // Without a delay nobody counts from the moment of the request.
         let tells_start = context.crawl.politeness.delay_ms > 0;
-        tokio::spawn(async move {
-            let mut watch = DeathWatch::new(&stage, Some(visit.crawl));
+        self.supervisor.work(FETCH, async move {
+            let blame = Blame { faults: &stage.faults, crawl: visit.crawl };
             let (on_request, requested) = mpsc::channel(REQUESTS_PER_VISIT_MAX);
             let order = FetchOrder {
                 if_changed: base.map(|base| validators(&*store, base, &visit)).unwrap_or_default(),
@@ -43,7 +48,7 @@ impl FetchStage {
             } else {
                 fetch.await
             };
-            watch.disarm();
+            drop(blame);
             // A closed channel means that the engine has ended: the visit stays queued.
             let arrival = Box::new(Arrival { visit, fetched });
             let _ = stage.events.send(Event::Fetched(arrival)).await;
@@ -75,10 +80,8 @@ impl FetchStage {
     pub(crate) fn resolve(&self, url: PageUrl, context: &CrawlContext) {
         let stage = self.clone();
         let profile = Arc::clone(&context.profile);
-        tokio::spawn(async move {
-            let mut watch = DeathWatch::new(&stage, None);
+        self.supervisor.work(FETCH, async move {
             let resolved = stage.fetcher.resolve(&url, &profile).await;
-            watch.disarm();
             // Without an address the visit is carried out all the same: it records the failure.
             let address = resolved.ok().and_then(|addresses| addresses.first().copied());
             let _ = stage.events.send(Event::Addressed { host: url.host(), address }).await;
@@ -98,35 +101,16 @@ fn validators(store: &dyn Store, base: CrawlNo, visit: &Visit) -> Validators {
     }
 }
 
-/// Reports a task that dies: a worker that is silently gone would make a crawl wait for ever.
-struct DeathWatch {
-    events: Option<mpsc::WeakSender<Event>>,
-    faults: Arc<Faults>,
-    crawl: Option<CrawlNo>,
+/// Blames the crawl whose visit panics.
+struct Blame<'a> {
+    faults: &'a Faults,
+    crawl: CrawlNo,
 }
 
-impl DeathWatch {
-    fn new(stage: &FetchStage, crawl: Option<CrawlNo>) -> Self {
-        let (events, faults) = (Some(stage.events.downgrade()), Arc::clone(&stage.faults));
-        Self { events, faults, crawl }
-    }
-
-    fn disarm(&mut self) {
-        self.events = None;
-    }
-}
-
-impl Drop for DeathWatch {
+impl Drop for Blame<'_> {
     fn drop(&mut self) {
-        if std::thread::panicking()
-            && let Some(events) = self.events.take().and_then(|events| events.upgrade())
-        {
-            if let Some(crawl) = self.crawl {
-                self.faults.blame(&[crawl], "a fetch panicked");
-            }
-            tokio::spawn(async move {
-                let _ = events.send(Event::StageDied("fetch")).await;
-            });
+        if std::thread::panicking() {
+            self.faults.blame(&[self.crawl], "a fetch panicked");
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
+use crate::supervision::Supervisor;
 
 /// Events waiting for the crawl task; senders wait when it is full.
 const EVENTS_MAX: usize = 4096;
@@ -68,6 +69,7 @@ pub struct Engine {
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
     faults: Arc<Faults>,
+    supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
     index_owner: Option<IndexOwner>,
     index_health: IndexHealth,
@@ -85,6 +87,7 @@ pub struct EngineHandle {
     events: mpsc::WeakSender<Event>,
     progress: watch::Receiver<BTreeMap<CrawlNo, Progress>>,
     asked_before: Arc<AskedBefore>,
+    supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
     index_owner: Option<IndexOwner>,
     index_health: IndexHealth,
@@ -99,6 +102,7 @@ impl Engine {
         let (commit, commit_queue) = sync_channel(COMMITS_MAX);
         let under_way = Arc::new(AtomicUsize::new(0));
         let faults = Arc::<Faults>::default();
+        let supervisor = Supervisor::default();
         let writer = Writer {
             faults: Arc::clone(&faults),
             store: Arc::clone(&store),
@@ -107,7 +111,7 @@ impl Engine {
             under_way: Arc::clone(&under_way),
             free_bytes_min: options.free_bytes_min,
         };
-        let committer = commit_stage::start(writer, commit_queue)?;
+        let committer = commit_stage::start(writer, commit_queue, &supervisor)?;
         let fresh_pages = index.as_ref().map(|_| Arc::<FreshPages>::default());
         let threads = options.parse_threads.max(1);
         let (parse, parse_queue) = ParseQueue::new(threads);
@@ -120,14 +124,15 @@ impl Engine {
             events: events.clone(),
             fresh_pages: fresh_pages.clone(),
         };
-        let parsers = parse_stage::start(threads, &parse_queue, &reader)?;
+        let parsers = parse_stage::start(threads, &parse_queue, &reader, &supervisor)?;
         let index = match index {
             Some(index) => {
                 let source = StoredSource::new(Arc::clone(&store))
                     .with_parser(Arc::clone(&parser))
                     .with_fresh_pages(fresh_pages.unwrap_or_default());
                 let indexer = Indexer::from(Box::new(source), index);
-                Some(IndexStage::start(indexer, Arc::clone(&store), Arc::clone(&clock))?)
+                let (store, clock) = (Arc::clone(&store), Arc::clone(&clock));
+                Some(IndexStage::start(indexer, store, clock, &supervisor)?)
             }
             None => None,
         };
@@ -144,8 +149,10 @@ impl Engine {
                 fetcher,
                 events: events.clone(),
                 faults: Arc::clone(&faults),
+                supervisor: supervisor.clone(),
             },
             faults: Arc::clone(&faults),
+            supervisor: supervisor.clone(),
             parse,
             commit,
             events: event_queue,
@@ -168,6 +175,7 @@ impl Engine {
             progress,
             asked_before: Arc::default(),
             faults,
+            supervisor,
             holding_back,
             index_owner,
             index_health,
@@ -186,6 +194,7 @@ impl Engine {
             events: self.events.downgrade(),
             progress: self.progress.clone(),
             asked_before: Arc::clone(&self.asked_before),
+            supervisor: self.supervisor.clone(),
             holding_back: Arc::clone(&self.holding_back),
             index_owner: self.index_owner.clone(),
             index_health: self.index_health.clone(),
@@ -209,6 +218,7 @@ impl Engine {
     /// The same, when visits under way have no more than these milliseconds left. Those that have not ended by
     /// then stay queued.
     pub async fn shutdown_within(mut self, drain_ms: u64) -> Result<(), EngineError> {
+        self.supervisor.close();
         let _ = self.events.send(Event::Command(Command::Shutdown { drain_ms })).await;
         let ended = (&mut self.task).await;
         if !matches!(ended, Ok(Ok(()))) {
@@ -244,6 +254,7 @@ impl Engine {
     /// Ends at once and without order, as a kill would: nothing is drained, nothing is closed. For
     /// tests of what survives.
     pub async fn vanish(mut self) {
+        self.supervisor.close();
         self.task.abort();
         let _ = (&mut self.task).await;
         self.parser.interrupt();
@@ -288,6 +299,11 @@ impl EngineHandle {
     /// Snapshots of all crawls of this process.
     pub fn progress(&self) -> watch::Receiver<BTreeMap<CrawlNo, Progress>> {
         self.progress.clone()
+    }
+
+    /// Starts what runs beside the engine, and stops the engine when it dies.
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.supervisor
     }
 
     /// Whether everything that is stored can be found, and if not, why.

@@ -20,6 +20,7 @@ use crate::error::RequestError;
 use crate::index_health::{IndexHealth, index_retry_pause};
 use crate::index_lease::{IndexOwner, Lease, Leases};
 use crate::page_source::{PageSource, StoredSource};
+use crate::supervision::{Part, Supervisor};
 
 /// Pages that are taken in at once: their records are held in memory.
 pub(crate) const BATCH_PAGES_MAX: usize = 250;
@@ -173,12 +174,13 @@ impl IndexStage {
         indexer: Indexer,
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
+        supervisor: &Supervisor,
     ) -> std::io::Result<Self> {
         let (caller, calls) = calls();
         let (health, leases) = (indexer.health.clone(), Arc::<Leases>::default());
         let leased = Arc::clone(&leases);
         let following = Following { indexer, store, calls, clock };
-        let thread = std::thread::Builder::new().name("index".into()).spawn(move || {
+        let thread = supervisor.thread(Part::Service("index"), move || {
             let ended = following.run();
             leased.end();
             leased.returned();

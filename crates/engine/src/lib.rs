@@ -42,6 +42,7 @@ mod single_fetch;
 mod sitemap_reading;
 mod soft_404;
 mod stored_page;
+mod supervision;
 mod trap_watch;
 mod visit_ending;
 
@@ -58,3 +59,4 @@ pub use crate::index_lease::{
 pub use crate::index_stage::{Indexer, IndexingError};
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
+pub use crate::supervision::{Part, SupervisedTask, Supervisor};

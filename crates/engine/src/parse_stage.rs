@@ -25,6 +25,7 @@ use crate::error::EngineError;
 use crate::faults::Faults;
 use crate::fresh_pages::FreshPages;
 use crate::parse_queue::ParseQueue;
+use crate::supervision::{Part, Supervisor};
 
 /// A visit whose fetch has ended.
 pub(crate) struct ParseWork {
@@ -41,13 +42,12 @@ pub(crate) fn start(
     threads: usize,
     work: &Arc<ParseQueue>,
     reader: &ParseWorker,
+    supervisor: &Supervisor,
 ) -> std::io::Result<Vec<JoinHandle<()>>> {
     (0..threads)
-        .map(|index| {
+        .map(|_| {
             let (work, reader) = (Arc::clone(work), reader.clone());
-            std::thread::Builder::new()
-                .name(format!("parse-{index}"))
-                .spawn(move || reader.run_watched(&work))
+            supervisor.thread(Part::Stage("parse"), move || reader.run(&work))
         })
         .collect()
 }
@@ -98,16 +98,6 @@ impl Ahead {
 }
 
 impl ParseWorker {
-    /// A thread that is silently gone would make the crawls whose pages it had wait for ever.
-    fn run_watched(&self, queue: &ParseQueue) {
-        let run = std::panic::AssertUnwindSafe(|| self.run(queue));
-        if let Err(panic) = std::panic::catch_unwind(run) {
-            // If nobody listens, the engine has ended already.
-            let _ = self.events.blocking_send(Event::StageDied("parse"));
-            std::panic::resume_unwind(panic);
-        }
-    }
-
     fn run(&self, queue: &ParseQueue) {
         while let Some(mut batch) = queue.take(|| self.clock.now()) {
             let works = std::mem::take(&mut batch.works);

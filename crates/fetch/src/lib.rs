@@ -23,6 +23,7 @@ mod frames;
 mod pool;
 mod proxy;
 mod resend;
+mod tasks;
 mod tls;
 mod versions;
 mod wire;

@@ -3,13 +3,14 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Once, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use async_trait::async_trait;
 use telusur_model::{
     Clock, FetchOutcome, Fetched, HttpVersion, NetworkSign, PageUrl, Reason, Retry,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use crate::budget::BodyBudget;
@@ -26,6 +27,7 @@ use crate::profile::FetchProfile;
 use crate::resend::{Resend, SentOn};
 use crate::retry_after::retry_after_ms;
 use crate::settings::FetchSettings;
+use crate::tasks::let_go_of_ended;
 use crate::versions::Http1Hosts;
 
 /// Asks real servers for pages.
@@ -41,7 +43,8 @@ pub struct WebFetcher {
     /// Visits that wait for a place.
     waiting: AtomicUsize,
     budget: BodyBudget,
-    sweeper: Once,
+    /// Closes connections that nobody uses. Guarded to start it.
+    sweeper: Mutex<JoinSet<()>>,
 }
 
 /// Why this machine cannot fetch at all.
@@ -81,7 +84,7 @@ impl WebFetcher {
             places,
             waiting: AtomicUsize::new(0),
             budget,
-            sweeper: Once::new(),
+            sweeper: Mutex::default(),
         }
     }
 
@@ -247,9 +250,11 @@ impl WebFetcher {
     }
 
     fn start_sweeper(&self) {
-        self.sweeper.call_once(|| {
-            tokio::spawn(sweep(Arc::downgrade(&self.pool)));
-        });
+        let mut sweeper = self.sweeper.lock().unwrap_or_else(PoisonError::into_inner);
+        let_go_of_ended(&mut sweeper);
+        if sweeper.is_empty() {
+            sweeper.spawn(sweep(Arc::downgrade(&self.pool)));
+        }
     }
 }
 

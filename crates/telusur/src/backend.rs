@@ -347,7 +347,7 @@ pub fn store_message(error: &StoreError) -> Message {
 pub fn engine_message(error: &EngineError) -> Message {
     match error {
         EngineError::Store(store) => store_message(store),
-        EngineError::StageDied(_) | EngineError::Parser(_) => {
+        EngineError::StageDied(_) | EngineError::PartDied(_) | EngineError::Parser(_) => {
             Message::new(Code::Storage, error.to_string())
         }
     }

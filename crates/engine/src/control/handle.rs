@@ -22,6 +22,7 @@ use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
 use crate::stored_page::{StoredPages, each_page, earlier_page};
+use crate::supervision::Supervisor;
 
 /// Runs of ids in one line of an answer: a line stays below a megabyte.
 const RUNS_IN_LINE_MAX: usize = 5_000;
@@ -74,6 +75,11 @@ impl Control {
     }
 
     /// Leases the index over a connection, which is told if that cannot be. Blocks.
+    /// Watches what serves it. Without an engine there is nothing to stop.
+    pub(super) fn supervisor(&self) -> Supervisor {
+        self.engine.as_ref().map(|(engine, _)| engine.supervisor().clone()).unwrap_or_default()
+    }
+
     pub(super) fn lease_index(&self, stream: UnixStream, holder: LeaseHolder) {
         match self.engine.as_ref().and_then(|(engine, _)| engine.index_owner()) {
             Some(index_owner) => index_owner.lease(stream, holder),

@@ -18,6 +18,7 @@ use tokio::time::timeout;
 
 use super::{Control, Reply, Request};
 use crate::index_lease::{LeaseHolder, line_of};
+use crate::supervision::{Part, SupervisedTask};
 
 /// Longest question.
 const REQUEST_BYTES_MAX: u64 = 1 << 20;
@@ -38,11 +39,13 @@ const BACKLOG: i32 = 1024;
 /// Lines on their way to a slow reader; the store is read no faster than they are taken.
 const LINES_MAX: usize = 256;
 
+const CONTROL: Part = Part::Service("control");
+
 /// Listens on a socket until the returned guard is dropped, which also removes the socket. Must be
 /// called inside a tokio runtime, by the owner of the directory: a stale socket is replaced.
 pub fn serve(path: &Path, control: Control) -> io::Result<SocketGuard> {
     let listener = UnixListener::from_std(private_listener(path, BACKLOG)?)?;
-    let task = tokio::spawn(accept(listener, control));
+    let task = control.supervisor().task(CONTROL, accept(listener, control));
     Ok(SocketGuard { path: path.to_owned(), task })
 }
 
@@ -50,12 +53,12 @@ pub fn serve(path: &Path, control: Control) -> io::Result<SocketGuard> {
 #[derive(Debug)]
 pub struct SocketGuard {
     path: PathBuf,
-    task: tokio::task::JoinHandle<()>,
+    task: SupervisedTask<()>,
 }
 
 impl Drop for SocketGuard {
     fn drop(&mut self) {
-        self.task.abort();
+        self.task.end();
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -149,6 +152,7 @@ async fn accept(listener: UnixListener, control: Control) {
             continue;
         };
         let (control, places) = (control.clone(), places.clone());
+        // A panic closes the connection: whoever asked is told that the answer is not complete.
         tokio::spawn(async move {
             if let Err(error) = talk(stream, control, &places, asking).await {
                 tracing::debug!(%error, "control connection ended");
@@ -242,7 +246,8 @@ fn lease(stream: tokio::net::UnixStream, format: u32, control: Control) -> io::R
     let holder = LeaseHolder { pid: stream.peer_cred()?.pid(), format };
     let stream = stream.into_std()?;
     stream.set_nonblocking(false)?;
-    tokio::task::spawn_blocking(move || control.lease_index(stream, holder));
+    let supervisor = control.supervisor();
+    supervisor.blocking_work(CONTROL, move || control.lease_index(stream, holder));
     Ok(())
 }
 

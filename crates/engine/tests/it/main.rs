@@ -24,4 +24,5 @@ mod robots;
 mod searching;
 mod short_disk;
 mod sitemaps;
+mod supervision;
 mod wire;

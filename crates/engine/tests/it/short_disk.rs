@@ -1,7 +1,7 @@
 //! A store on a disk that has as much space as the test says, and bad blocks where it says.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
     Body, Committed, CrawlRecord, CrawlStore, FrontierStore, KeptRun, LinksOf, NewCrawl,
@@ -21,12 +21,23 @@ pub(crate) struct ShortDisk {
     pub(crate) unreadable: Option<CrawlNo>,
     /// Whether nothing can be written.
     pub(crate) is_read_only: bool,
+    /// Whether whoever writes panics.
+    pub(crate) is_faulty: bool,
+    /// The thread that last changed the settings of a crawl.
+    pub(crate) changed_by: Mutex<Option<String>>,
 }
 
 impl ShortDisk {
     pub(crate) fn of(store: &Arc<EmbeddedStore>) -> Self {
         let (store, free_bytes) = (Arc::clone(store), AtomicU64::new(u64::MAX));
-        Self { store, free_bytes, unreadable: None, is_read_only: false }
+        Self {
+            store,
+            free_bytes,
+            unreadable: None,
+            is_read_only: false,
+            is_faulty: false,
+            changed_by: Mutex::default(),
+        }
     }
 }
 
@@ -60,6 +71,7 @@ impl CrawlStore for ShortDisk {
     }
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
+        *self.changed_by.lock().unwrap() = std::thread::current().name().map(str::to_owned);
         self.store.change(crawl)
     }
 
@@ -116,6 +128,7 @@ impl FrontierStore for ShortDisk {
         if self.is_read_only {
             return Err(StoreError::Engine("sync failed".into()));
         }
+        assert!(!self.is_faulty, "a fault of ours");
         self.store.commit(step)
     }
 

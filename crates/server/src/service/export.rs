@@ -1,5 +1,6 @@
 //! Everything that a crawl stored, as a stream of lines: written no faster than they are taken.
 
+use telusur_engine::Part;
 use telusur_engine::control::{ExportLine, Reply, Request};
 use telusur_model::CrawlNo;
 use tokio::sync::mpsc;
@@ -132,7 +133,9 @@ impl Service {
         self.read(move |service| service.record(no).map(drop)).await?;
         let (out, pieces) = mpsc::channel(PIECES_MAX);
         let service = self.clone();
-        tokio::task::spawn_blocking(move || {
+        // A panic must not pass for the end of the export.
+        let supervisor = self.inner().engine.supervisor();
+        supervisor.blocking_work(Part::Service("export"), move || {
             let mut piece = format.head().as_bytes().to_vec();
             // A reader that has left ends it: whoever stops reading is cut off by the connection.
             service.inner().control.handle(

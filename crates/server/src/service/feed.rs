@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
+use telusur_engine::Part;
 use telusur_model::CrawlNo;
 use tokio::sync::broadcast::{self, error::RecvError};
 
@@ -132,7 +133,8 @@ impl Feeds {
         }
         let feed = Arc::new(Feed { events: broadcast::channel(EVENTS_BEHIND_MAX).0 });
         by_crawl.insert(no, Arc::downgrade(&feed));
-        tokio::spawn(follow(service.clone(), no, Arc::downgrade(&feed), seq));
+        let following = follow(service.clone(), no, Arc::downgrade(&feed), seq);
+        service.inner().engine.supervisor().work(Part::Service("events"), following);
         Ok(feed)
     }
 

@@ -21,8 +21,8 @@ mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use telusur_engine::EngineHandle;
 use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::{EngineHandle, Part};
 use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, Store, StoreError};
@@ -185,7 +185,8 @@ impl Service {
             guard,
         };
         let service = Self { inner: Arc::new(inner) };
-        tokio::spawn(run_queue::start_in_turn(service.clone()));
+        let supervisor = service.inner.engine.supervisor().clone();
+        supervisor.task(Part::Service("run queue"), run_queue::start_in_turn(service.clone()));
         Ok(service)
     }
 
@@ -196,6 +197,7 @@ impl Service {
 
     /// Begins to end: nothing new is started, streams end, and clients are told.
     pub fn drain(&self) {
+        self.inner.engine.supervisor().close();
         self.inner.ending.cancel();
     }
 

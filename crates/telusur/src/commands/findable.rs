@@ -1,6 +1,7 @@
 //! Measures how long pages take from their fetch until a search can find them, by watching a crawl
 //! from outside.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -33,7 +34,7 @@ impl FindableWatch {
     /// The waits of all pages in milliseconds, ascending.
     pub(super) fn finish(self) -> Vec<u64> {
         self.is_over.store(true, Ordering::Release);
-        let mut waits = self.thread.join().unwrap_or_default();
+        let mut waits = self.thread.join().unwrap_or_else(|panic| resume_unwind(panic));
         waits.sort_unstable();
         waits
     }

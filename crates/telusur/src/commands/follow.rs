@@ -168,7 +168,9 @@ impl Companion {
     /// Ends it, and gives the exit code that a signal asked for.
     fn end(self) -> u8 {
         drop(self.over);
-        let _ = self.thread.join();
+        if let Err(panic) = self.thread.join() {
+            std::panic::resume_unwind(panic);
+        }
         self.code.load(Ordering::Acquire)
     }
 }
@@ -182,6 +184,7 @@ struct Watch {
 
 impl Watch {
     async fn run(mut self, mut signals: Signals, mut is_over: oneshot::Receiver<()>) {
+        let _stop = StopOnPanic(self.stop.clone());
         let clock = SystemClock::new();
         let mut tick = tokio::time::interval(TICK);
         loop {
@@ -209,6 +212,17 @@ impl Watch {
         Indexing {
             indexed: self.counts.indexed.load(Ordering::Acquire),
             behind: self.counts.behind.load(Ordering::Acquire),
+        }
+    }
+}
+
+/// Nobody hears signals any more when the watch has died: the indexer stops, and says why.
+struct StopOnPanic(StopFollowing);
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.stop();
         }
     }
 }

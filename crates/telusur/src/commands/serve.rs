@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use telusur_engine::control::{self, Control};
-use telusur_engine::{Engine, EngineOptions, EngineParts, SystemClock};
+use telusur_engine::{Engine, EngineOptions, EngineParts, Part, SystemClock};
 use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
 use telusur_model::{Clock, PageUrl, Timestamp};
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
@@ -95,7 +95,8 @@ async fn run(
     let service = service.await.map_err(|error| service_message(&error))?;
     tell(session, &listener, output)?;
     let mut signals = Signals::new().map_err(|error| cannot_run(&error.to_string()))?;
-    let serving = tokio::spawn(telusur_server::serve(listener, service.clone()));
+    let serving = telusur_server::serve(listener, service.clone());
+    let serving = engine.handle().supervisor().task(Part::Service("http"), serving);
     let code = tokio::select! {
         code = signals.stop() => code,
         error = engine.failed() => return Err(engine_message(&error).into()),
@@ -108,7 +109,7 @@ async fn run(
     });
     service.drain();
     drop(socket);
-    let _ = serving.await;
+    serving.ended().await;
     // What the last orders took is not given to the crawls a second time.
     let left_ms = deadline.ms_since(clock.now());
     engine.shutdown_within(left_ms).await.map_err(|error| engine_message(&error))?;
