@@ -14,12 +14,12 @@ use telusur_ledger::{
     Committed, Ending, Found, GiveUp, NewlyQueued, QueueRange, Step, Store, StoreError, TrapMark,
 };
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer, Timestamp,
-    Visit,
+    Clock, Crawl, CrawlNo, CrawlState, Host, OriginRow, PageUrl, QueuePlace, RobotsAnswer,
+    Timestamp, Visit,
 };
 use tokio::sync::mpsc;
 
-use crate::crawl_task::Event;
+use crate::crawl_task::{Event, Reply};
 use crate::faults::Faults;
 use crate::pipeline::Load;
 use crate::prerequisites::{StoredRobots, is_fresh};
@@ -70,6 +70,8 @@ pub(crate) enum CommitWork {
     Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
+    /// The settings of a crawl have changed; who asked for it is answered when that is durable.
+    Change { crawl: Box<Crawl>, reply: Reply },
 }
 
 impl CommitWork {
@@ -88,7 +90,7 @@ impl CommitWork {
             | Self::LastRequests { crawl, .. }
             | Self::Refill { crawl, .. } => Some(*crawl),
             // Makes durable what others have brought.
-            Self::State { .. } | Self::Space => None,
+            Self::State { .. } | Self::Change { .. } | Self::Space => None,
         }
     }
 }
@@ -289,6 +291,12 @@ impl Writer {
                 self.commit(group)?;
                 self.store.set_state(crawl, state, self.clock.wall())?;
                 self.report(Written::State { crawl, state });
+            }
+            CommitWork::Change { crawl, reply } => {
+                self.commit(group)?;
+                self.store.change(&crawl)?;
+                // Who asked may have left.
+                let _ = reply.send(Ok(()));
             }
         }
         Ok(())

@@ -45,7 +45,9 @@ impl CrawlTask {
                 let _ = reply.send(self.resume(crawl));
             }
             Command::Change { crawl, change, reply } => {
-                let _ = reply.send(self.change(crawl, *change));
+                if let Err((reply, error)) = self.change(crawl, *change, reply) {
+                    let _ = reply.send(Err(error));
+                }
             }
             Command::Again { crawl, visits, reply } => {
                 let _ = reply.send(self.again(crawl, visits));
@@ -210,15 +212,26 @@ impl CrawlTask {
         Ok(())
     }
 
-    fn change(&mut self, crawl: CrawlNo, change: CrawlChange) -> Result<(), RequestError> {
-        let running = self
-            .crawls
-            .get_mut(&crawl)
-            .ok_or_else(|| RequestError::WrongState(format!("{crawl} is not running here")))?;
+    /// Changes the settings of a crawl. They hold at once, so that the next change builds on them; the
+    /// writer answers when they are durable. A change that is refused is given back.
+    fn change(
+        &mut self,
+        crawl: CrawlNo,
+        change: CrawlChange,
+        reply: Reply,
+    ) -> Result<(), (Reply, RequestError)> {
+        let Some(running) = self.crawls.get_mut(&crawl) else {
+            let what = format!("{crawl} is not running here");
+            return Err((reply, RequestError::WrongState(what)));
+        };
         let before = &running.context.crawl.limits;
         let (per_host, per_site) = (before.urls_per_host_max, before.urls_per_site_max);
-        let context = running.context.changed(change)?;
-        self.store.change(&context.crawl)?;
+        let context = match running.context.changed(change) {
+            Ok(context) => context,
+            Err(error) => return Err((reply, error)),
+        };
+        let kept = Box::new(context.crawl.clone());
+        self.backlog.push_back(CommitWork::Change { crawl: kept, reply });
         self.frontier.set_politeness(crawl, context.crawl.politeness.clone());
         self.frontier.set_pages_max(crawl, context.crawl.limits.pages_max);
         self.frontier.limit_ids(crawl, context.crawl.limits.ids_per_host_max);
@@ -226,8 +239,9 @@ impl CrawlTask {
         let is_raised = limits.urls_per_host_max > per_host || limits.urls_per_site_max > per_site;
         running.context = Arc::new(context);
         if is_raised {
+            // Behind the change: the writer goes by the limits that it knows.
             running.letting_in = true;
-            self.write(CommitWork::LetIn { crawl }).map_err(|_| RequestError::Stopped)?;
+            self.backlog.push_back(CommitWork::LetIn { crawl });
         }
         Ok(())
     }

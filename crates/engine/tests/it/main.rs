@@ -5,6 +5,7 @@
 mod back_pressure;
 mod bench;
 mod budgets;
+mod changing;
 mod completeness;
 mod control;
 mod endings;
