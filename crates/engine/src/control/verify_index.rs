@@ -46,16 +46,61 @@ fn broken(error: &IndexError) -> Check {
 fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, IndexingError> {
     let mut check = new_check();
     index.validate()?;
+    for share in KeyShare::all(index.doc_count()) {
+        check_share(pages, index, share, &mut check)?;
+    }
+    check.notes.push(format!("{} documents", index.doc_count()));
+    Ok(check)
+}
+
+/// Documents whose keys are in memory at a time: some fifty megabytes.
+const KEYS_MAX: u64 = 1 << 20;
+
+/// A share of all keys. They are looked at one share after the other, so that memory does not grow with
+/// their number.
+#[derive(Clone, Copy)]
+struct KeyShare {
+    number: u128,
+    of: u128,
+}
+
+impl KeyShare {
+    /// Shares of about [`KEYS_MAX`] keys, for so many documents.
+    fn all(docs: u64) -> impl Iterator<Item = Self> {
+        let of = u128::from(docs.div_ceil(KEYS_MAX).max(1));
+        (0..of).map(move |number| Self { number, of })
+    }
+
+    /// Keys are hashes: each share has as many as the others.
+    fn has(self, key: DocKey) -> bool {
+        key.url.0 % self.of == self.number
+    }
+}
+
+fn check_share(
+    pages: &StoredPages,
+    index: &Arc<SearchIndex>,
+    share: KeyShare,
+    check: &mut Check,
+) -> Result<(), IndexingError> {
     // In this order: what is stored and indexed meanwhile is then in the store at least.
     let upto = index.applied_upto();
     let mut left: HashMap<DocKey, u32> = HashMap::new();
-    index.each_key(&mut |key| *left.entry(key).or_default() += 1)?;
+    index.each_key(&mut |key| {
+        if share.has(key) {
+            *left.entry(key).or_default() += 1;
+        }
+    })?;
     let store = &pages.store;
     let source = StoredSource::new(Arc::clone(store)).with_parser(Arc::clone(&pages.parser));
     for record in store.crawls()? {
         let mut failed = None;
         each_page(store.as_ref(), record.crawl.no, |page| {
-            let times = left.remove(&DocKey { url: page.key, crawl: page.crawl }).unwrap_or(0);
+            let key = DocKey { url: page.key, crawl: page.crawl };
+            if !share.has(key) {
+                return Ok(true);
+            }
+            let times = left.remove(&key).unwrap_or(0);
             check.look(times <= 1, || format!("{} is indexed {times} times", page.url));
             if times > 0 {
                 check.look(may_be_found(&page), || format!("{} is not to be found", page.url));
@@ -78,6 +123,24 @@ fn check(pages: &StoredPages, index: &Arc<SearchIndex>) -> Result<Check, Indexin
     for key in left.keys() {
         check.look(false, || format!("a page of {} is indexed and not stored", key.crawl));
     }
-    check.notes.push(format!("{} documents", index.doc_count()));
-    Ok(check)
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use telusur_model::{CrawlNo, UrlKey};
+
+    use super::*;
+
+    #[test]
+    fn every_key_is_in_one_share_and_shares_do_not_grow() {
+        assert_eq!(KeyShare::all(0).count(), 1);
+        assert_eq!(KeyShare::all(KEYS_MAX).count(), 1);
+        let shares: Vec<_> = KeyShare::all(5 * KEYS_MAX + 1).collect();
+        assert_eq!(shares.len(), 6);
+        for url in (0..100).map(|n| UrlKey(n * 0x9e37_79b9_7f4a_7c15_f39c_0c11_d4a3)) {
+            let key = DocKey { url, crawl: CrawlNo(1) };
+            assert_eq!(shares.iter().filter(|share| share.has(key)).count(), 1);
+        }
+    }
 }
