@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_fetch::robots::{Rules, product_token};
-use telusur_ledger::{Store, StoreChange, StoreError};
+use telusur_ledger::{CrawlRecord, Store, StoreChange, StoreError};
 use telusur_model::{
     CrawlNo, Findings, PageRecord, ParsedPage, RawPage, RobotsAnswer, SearchPage, UrlKeyer,
 };
@@ -113,11 +113,10 @@ impl StoredSource {
             return Ok(of_crawl.clone());
         }
         let record = self.store.crawl(crawl)?;
-        let settings = record.as_ref().map(|record| &record.crawl);
-        let keeps_tracking = settings.is_some_and(|crawl| crawl.keep_tracking);
-        let agent = settings.map_or("", |crawl| crawl.fetch.user_agent.as_str());
+        let agent = record.as_ref().map_or("", |record| &record.crawl.fetch.user_agent);
+        let of_removed = || UrlKeyer { seed: self.store.key_seed(), drop_tracking: true };
         let of_crawl = OfCrawl {
-            keyer: UrlKeyer { seed: self.store.key_seed(), drop_tracking: !keeps_tracking },
+            keyer: record.as_ref().map_or_else(of_removed, CrawlRecord::keyer),
             product_token: product_token(agent).into(),
         };
         if known.len() >= CRAWLS_MAX {

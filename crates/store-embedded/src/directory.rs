@@ -13,8 +13,9 @@ use crate::{io_error, state_files};
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
 ///
-/// 4: pages of all crawls are found in one order, and crawls by name.
-const FORMAT: u32 = 4;
+/// 4: pages of all crawls are found in one order, and crawls by name. 5: removals have a place in that
+/// order, and redirected ids are found where they ended.
+const FORMAT: u32 = 5;
 /// The oldest layout that is brought up to date when it is opened.
 const OLDEST_FORMAT: u32 = 3;
 const VERSION_FILE: &str = "telusur.version";

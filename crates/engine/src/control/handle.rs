@@ -158,12 +158,13 @@ impl Control {
                 search::rank(self.index()?, crawl, *sites, *max, emit)?;
             }
             Request::Reparse { crawl } => {
-                let crawl = self.find(crawl)?.crawl;
-                if self.is_live(crawl.no) {
-                    let what = format!("{} is running; stop it first", crawl.no);
+                let record = self.find(crawl)?;
+                let no = record.crawl.no;
+                if self.is_live(no) {
+                    let what = format!("{no} is running; stop it first");
                     return Err(RequestError::WrongState(what));
                 }
-                reparse::reparse(&self.pages, crawl, (self.wall)(), emit)?;
+                reparse::reparse(&self.pages, record, (self.wall)(), emit)?;
                 if let Some((engine, _)) = &self.engine {
                     engine.wake_followers();
                 }

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_ledger::{Event, LinkSource, Step, StoreError};
-use telusur_model::{Crawl, PageRecord, ParsedPage, Seeds, Timestamp};
+use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, StoreError};
+use telusur_model::{PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
 use super::Reply;
@@ -53,12 +53,12 @@ pub struct RereadTotal {
 /// Reads a crawl again. No process may be working on it.
 pub(super) fn reparse(
     stored: &StoredPages,
-    crawl: Crawl,
+    record: CrawlRecord,
     at: Timestamp,
     emit: Emit<'_>,
 ) -> Result<(), RequestError> {
-    let (store, no) = (stored.store.as_ref(), crawl.no);
-    let context = CrawlContext::new(crawl, store.key_seed())?;
+    let (store, no) = (stored.store.as_ref(), record.crawl.no);
+    let context = CrawlContext::new(record.crawl, record.key_seed)?;
     let mut total = RereadTotal::default();
     // Pages that changed get a new place behind all others, and are not read a second time.
     let last_seq = store.last_place(no)?;

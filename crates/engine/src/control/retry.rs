@@ -29,7 +29,7 @@ pub(super) fn retry(
         return retry_holes(store.as_ref(), record);
     }
     let crawl = &record.crawl;
-    let again = Again::new(crawl, store.key_seed())?;
+    let again = Again::new(crawl, record.key_seed)?;
     let (mut after, mut count) = (None, 0);
     loop {
         let mut visits = Vec::new();

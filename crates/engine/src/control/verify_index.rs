@@ -86,7 +86,7 @@ fn check_share(
     index: &Arc<SearchIndex>,
     share: KeyShare,
     check: &mut Check,
-) -> Result<(), IndexingError> {
+) -> Result<(), FollowError> {
     // In this order: what is stored and indexed meanwhile is then in the store at least.
     let upto = index.applied_upto();
     let mut left: HashMap<DocKey, u32> = HashMap::new();

@@ -93,7 +93,7 @@ impl CrawlTask {
         if self.crawls.contains_key(&crawl) {
             return Err(RequestError::WrongState(format!("{crawl} is running already")));
         }
-        let context = CrawlContext::to_run(record.crawl, self.store.key_seed())?;
+        let context = CrawlContext::to_run(record.crawl, record.key_seed)?;
         context.learned.traps.go_on(self.store.traps(crawl)?);
         // Not before it is certain that it runs: a crawl that is refused keeps its state and its fault.
         self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;

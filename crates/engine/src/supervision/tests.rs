@@ -93,7 +93,7 @@ const UNSUPERVISED: &[(&str, usize, &str)] = &[
         2,
         "one client's question: its connection closes, and it is told",
     ),
-    ("engine/src/index_stage.rs", 1, "scoped: the index stage panics with it, and is tried again"),
+    ("engine/src/index_follower.rs", 1, "joined at the next look: links keep their older ranks"),
     ("engine/src/index_lease/holder.rs", 1, "scoped: joined by the holder"),
     ("engine/src/index_lease/owner.rs", 1, "scoped: joined by the owner"),
     (

@@ -100,9 +100,6 @@ async fn a_fetch_that_panics_is_named() {
 /// Whatever the service runs beside the engine stops it, too; no crawl is to blame for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_of_the_service_that_dies_stops_the_engine() {
-    let bench = bench();
-    let store = bench.open();
-    let no = accept(&store, crawl(vec![url("http://good.test/")]));
     let die: [fn(&Engine); 4] = [
         |engine| drop(supervise(engine).task(HTTP, async { panic!("a fault of ours") })),
         |engine| drop(supervise(engine).task(HTTP, async {})),
@@ -110,6 +107,9 @@ async fn a_part_of_the_service_that_dies_stops_the_engine() {
         |engine| supervise(engine).blocking_work(HTTP, || panic!("a fault of ours")),
     ];
     for die in die {
+        let bench = bench();
+        let store = bench.open();
+        let no = accept(&store, crawl(vec![url("http://good.test/")]));
         let mut engine = bench.engine(&store);
         engine.handle().run(no).await.unwrap();
         die(&engine);

@@ -64,7 +64,7 @@ fn a_directory_of_format_3_is_brought_up_to_date() {
     let dir = format_3();
     check(dir.path());
     let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
-    assert!(version.contains("\"format\":4"), "{version}");
+    assert!(version.contains("\"format\":5"), "{version}");
     check(dir.path());
 }
 
