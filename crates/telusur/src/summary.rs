@@ -215,7 +215,10 @@ impl Summary<'_> {
         if self.progress.stats.pages > 0 {
             steps.push(("Export", format!("telusur export {crawl} -o {crawl}.jsonl")));
         }
-        let is_stopped = self.progress.state == CrawlState::Finished { why: FinishReason::Stopped };
+        let is_stopped = matches!(
+            self.progress.state,
+            CrawlState::Finished { why: FinishReason::Stopped | FinishReason::RetryAfter }
+        );
         let is_unfinished = !matches!(self.progress.state, CrawlState::Finished { .. });
         let has_rest = self.progress.stats.queued > 0 || !self.progress.walks.is_empty();
         if is_unfinished || is_stopped && has_rest {
@@ -361,6 +364,17 @@ mod tests {
         assert_eq!(json["left_out"][0]["reason"], "host_budget");
         assert_eq!(json["left_out"][0]["urls"], 2_000);
         assert_eq!(json["left_out"][0]["flag"], "--max-per-host");
+    }
+
+    /// A linear crawl whose hosts ask for more patience than it has.
+    #[test]
+    fn a_walk_out_of_patience_says_so_and_how_to_go_on() {
+        let mut progress = progress(CrawlState::Finished { why: FinishReason::RetryAfter });
+        progress.stats.queued = 1;
+        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(false);
+        assert!(text.contains("Ended after"), "{text}");
+        assert!(text.contains("(every host that is left asks us to wait)"), "{text}");
+        assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
     }
 
     #[test]
