@@ -27,9 +27,9 @@ pub(crate) const INDEX: &str = "index";
 /// Links are digested during a crawl when there are this many times as many pages as the last time:
 /// all that work together is then at most four thirds of the last of it.
 const LINKS_GROWTH: u64 = 4;
-/// Nor before there are so many pages: until then nobody can tell good pages from others by links.
+/// Pages below which links are not digested during a crawl: they do not tell good pages from others yet.
 const LINKED_PAGES_MIN: u64 = 1000;
-/// When a crawl is over, links are digested unless fewer than one page in so many is new.
+/// When a crawl is over, links are digested if at least one page in this many is new.
 const LINKS_NEW_SHARE: u64 = 20;
 
 /// What is new in an index, beside what the runner commits.
@@ -111,7 +111,7 @@ impl IndexFollower {
         let (sender, done) = sync_channel(1);
         let digest = move || {
             let digested = index.digest_links();
-            // Whoever waits for it may open the index again.
+            // The waiting side may open the index again.
             drop(index);
             if digested.is_ok() {
                 tell(IndexNews::Digested);
@@ -164,7 +164,7 @@ impl Follower for IndexFollower {
         self.join_digestion();
         match why {
             FollowError::Index(damage) if damage.needs_rebuild() => {
-                tracing::warn!(error = %damage, "the search index is built anew");
+                tracing::warn!(error = %damage, "the search index is rebuilt");
                 self.index.begin_anew()?;
             }
             FollowError::Index(_)
@@ -213,7 +213,7 @@ impl Follower for IndexFollower {
 }
 
 impl Drop for IndexFollower {
-    /// Whoever lets go of an index finds its files at rest.
+    /// The files of an index that is let go of are at rest.
     fn drop(&mut self) {
         self.join_digestion();
     }
@@ -290,7 +290,7 @@ impl Indexer {
     }
 }
 
-/// Whether so many pages came since the last time that what links say is worked out again.
+/// Whether enough pages came since links were last digested.
 fn has_new_links(index: &SearchIndex) -> bool {
     let LinkLag { pages, pages_since } = index.link_lag();
     pages_since > 0 && pages_since >= pages / LINKS_NEW_SHARE

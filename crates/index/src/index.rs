@@ -153,7 +153,7 @@ impl Writer {
 /// the same names: a commit that was cut short would make all later ones fail.
 fn clear_leftovers(engine: &IndexWriter, dir: &Path) -> Result<(), IndexError> {
     engine.garbage_collect_files().wait()?;
-    // Files that did not get their names yet. Only whoever may write makes some.
+    // Temporary files that were never renamed. Only the writer makes them.
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().starts_with(UNNAMED_PREFIX) {

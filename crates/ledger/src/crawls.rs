@@ -143,7 +143,7 @@ impl<S: Storage> Ledger<S> {
 
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed. In the step
     /// that deletes that row the removal gets its place in the order of changes, behind all pages of the
-    /// crawl: whoever follows the order hears of it, once.
+    /// crawl: followers of the order hear of it, once.
     fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
         for table in Table::OF_CRAWL {
             self.remove_prefix(table, no)?;

@@ -152,7 +152,7 @@ pub trait PageStore: Send + Sync {
     fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError>;
     /// Changes of all crawls after `seq`, at most `max`. The sequence is one order over all crawls: a
     /// change becomes visible only when all changes before it are. A page that was replaced, and the pages
-    /// of a crawl that was removed, are not in it any more: whoever has them hears of the page at its new
+    /// of a crawl that was removed, are not in it any more: a follower that has them hears of the page at its new
     /// place, and of the removal behind all pages of the crawl.
     fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError>;
     /// The place of the last change, or 0.
@@ -174,7 +174,7 @@ pub trait PageStore: Send + Sync {
     fn parsed(&self, crawl: CrawlNo, blob: BlobRef) -> Result<ParsedPage, StoreError>;
 }
 
-/// A change that whoever derives something from pages wants to hear of.
+/// A change that matters to everything derived from pages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StoreChange {
     /// A page was stored, replaced or read again: its record, at its place.

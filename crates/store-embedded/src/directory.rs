@@ -291,9 +291,11 @@ fn close(root: &Path) {
 /// Says that the directory is being made, and is not complete: durable before anything else is made,
 /// so that what a kill leaves behind can be told from a directory that lost its version file.
 fn begin_making(root: &Path, version: &Version) -> io::Result<()> {
-    write_new_version(root, version)?;
-    // Of an earlier attempt: nothing in it was ever acknowledged.
-    remove_dir_if_there(&root.join(STATE))
+    // Of an earlier attempt: nothing in it was ever acknowledged. It goes before the mark of that attempt is
+    // replaced: killed in between, state without a mark would be refused.
+    remove_dir_if_there(&root.join(STATE))?;
+    sync_dir(root)?;
+    write_new_version(root, version)
 }
 
 fn write_new_version(root: &Path, version: &Version) -> io::Result<()> {

@@ -281,11 +281,11 @@ impl Control {
     }
 
     /// The crawl is deleted whatever its followers say: its removal has a place in the order of changes, and
-    /// they take out what they still have when they come to it. Whoever asks does not wait for long.
+    /// they take out what they still have when they come to it. The reply waits for them only for seconds.
     fn follow_removal(&self, crawl: CrawlNo) -> Result<(), RequestError> {
         match (&self.engine, &self.index) {
             (Some((engine, _)), _) => engine.follow_removal(self.store.last_change()?),
-            // Nobody follows at present. To take it out twice does no harm.
+            // Nothing follows now. Taking it out twice does no harm.
             (None, Some(index)) => {
                 if let Err(error) = index.remove_crawl(crawl) {
                     tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");

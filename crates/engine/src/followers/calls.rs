@@ -64,7 +64,7 @@ impl Calls {
     }
 
     /// Whether a follower that is busy should stop: there is a call, or there can be no more. Forgets a
-    /// wake-up: whoever asks looks at the store afterwards, or wakes up at its end.
+    /// wake-up: the caller looks at the store afterwards.
     pub(super) fn interrupt(&self) -> bool {
         self.is_called() || self.woken.try_recv() == Err(TryRecvError::Disconnected)
     }

@@ -1,5 +1,5 @@
 //! Whether a follower keeps up with the store, and if not, since when and why. Written by its thread,
-//! read by whoever shows it.
+//! read where health is shown.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest pause: once there is space again, a follower is not behind for longer than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait after so many failures in a row before a follower is opened again.
+/// The pause before a follower is opened again, after this number of failures in a row.
 pub fn follower_retry_pause(failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1).min(16);
     PAUSE_MIN.saturating_mul(1 << doublings).min(PAUSE_MAX)

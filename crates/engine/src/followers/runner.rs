@@ -19,8 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Looks that find nothing before a follower is idle: what began to rest a moment ago may go on.
 const LOOKS_BEFORE_IDLE: u32 = 5;
 
-/// How long a follower that ends takes in what it misses, and does what it does at an end: whoever ends a
-/// service does not wait until an index is built. The rest is caught up at the next start.
+/// Longest that a follower takes at the end of the process, to take in what it misses and to tidy up: stopping
+/// a service does not wait until an index is built. The rest is caught up at the next start.
 const END_MS_MAX: u64 = 10_000;
 
 /// How often a follower commits, and whether crawls wait for it.
@@ -190,7 +190,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// It was handed so many changes more, when so many were known to be missing.
+    /// It was handed `changes` more, when `behind` were known to be missing.
     pub(crate) fn batch(&mut self, changes: u64, behind: u64) {
         self.changes += changes;
         // Whatever was counted before a look that saw everything was seen by it: a page that was

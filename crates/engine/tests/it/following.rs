@@ -321,7 +321,7 @@ async fn a_follower_takes_out_a_removed_crawl() {
     owner.searchable(no).await;
     let removed = owner.ask(Request::Remove { crawl: "last".into() }).await;
     assert_eq!(removed, Reply::End);
-    assert_eq!(keys(&owner.index), [], "whoever was told that it is removed finds nothing of it");
+    assert_eq!(keys(&owner.index), [], "nothing of it is found once the removal is confirmed");
     let no = owner.crawl(crawl).await;
     owner.searchable(no).await;
     assert_eq!(follower.stop().0, LeaseEnd::Stopped);

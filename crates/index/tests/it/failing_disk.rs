@@ -83,7 +83,7 @@ fn a_commit_that_was_cut_short_does_not_stand_in_the_way_of_the_next() {
         let index = SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
         take_in(&index, 0, 10).unwrap();
         drop(index);
-        // Whoever opens it begins to count where its predecessor did.
+        // A writer counts on from the last commit, as its predecessor did.
         let disk = Arc::new(FailsOnce::default());
         let index =
             SearchIndex::open_with(dir.path(), IndexLimits::default(), disk.clone()).unwrap();

@@ -65,7 +65,7 @@ pub(super) fn tells_of_removals_in_order(bench: &dyn Bench) {
     drop(store);
     let store = bench.open();
     assert_eq!(places(&*store, 0, 9), [before, seq]);
-    // What is stored later has its place behind the removal, whoever is asked.
+    // What is stored later has its place behind the removal.
     let later = create(&*store, &["http://a.test/"]);
     let after = store_seed(&*store, &later);
     assert_eq!(places(&*store, 0, 9), [before, seq, after]);

@@ -84,6 +84,22 @@ fn a_database_whose_making_was_cut_short_is_made_again() {
     assert!(!dir.path().join("telusur.version.new").exists());
 }
 
+/// A kill between two attempts to make a directory once left state with nothing that says whose it is, and
+/// the directory was refused from then on: the mark of the first attempt went before what it had made.
+#[test]
+fn the_mark_of_an_earlier_attempt_goes_last() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(telusur_store_embedded::open(dir.path()).unwrap());
+    fs::remove_file(dir.path().join("telusur.version")).unwrap();
+    // A mark that cannot be removed: the second attempt ends there.
+    fs::create_dir_all(dir.path().join("telusur.version.new/x")).unwrap();
+    assert!(telusur_store_embedded::open(dir.path()).is_err());
+    assert!(!dir.path().join("state").exists(), "what the mark stands for is still there");
+    // Killed there, it has neither, and is made as a new one is.
+    fs::remove_dir_all(dir.path().join("telusur.version.new")).unwrap();
+    telusur_store_embedded::open(dir.path()).unwrap();
+}
+
 /// Every file below a directory with its bytes.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
