@@ -216,6 +216,6 @@ fn pages_that_cannot_be_found_yet_are_counted() {
     // So are those that others have not got yet.
     let progress = Progress { followers_behind: vec![("postgres".into(), 70)], ..progress };
     let drawing = Drawing { progress: &progress, pages_max: None, ticks: 2 };
-    assert!(drawing.lines(100, false)[0].ends_with("   to index 1,312   postgres behind 70"));
+    assert!(drawing.lines(140, false)[0].ends_with("   to index 1,312   postgres behind 70"));
     assert!(plain_line(&progress, None).ends_with(" to_index=1312 postgres_behind=70"));
 }
