@@ -258,6 +258,31 @@ pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, St
 mod tests {
     use super::*;
     use crate::in_memory::InMemory;
+    use crate::{PageStore, StoreChange};
+
+    /// Removals had no place in the order once: what follows it has to hear of those as well.
+    #[test]
+    fn removals_of_earlier_versions_get_their_places() {
+        let rows = InMemory::default();
+        let store = Ledger::open(rows.clone()).unwrap();
+        let crawl = crate::conformance::crawl(&["http://a.test/"]);
+        let new = |random| NewCrawl { crawl: crawl.clone(), random };
+        let [gone, _kept] = [1, 2].map(|random| store.create(new(random)).unwrap().crawl.no);
+        store.remove(gone).unwrap();
+        drop(store);
+        let mut batch = Batch::default();
+        for row in rows.prefix(Table::Order, []) {
+            batch.remove(Table::Order, row.unwrap().0);
+        }
+        batch.remove(Table::Meta, layout::META_REMOVALS);
+        rows.commit(batch).unwrap();
+        for _start in 0..2 {
+            let store = Ledger::open(rows.clone()).unwrap();
+            let changes = store.changes_after(0, 9).unwrap();
+            let [StoreChange::Removed { crawl, .. }] = changes[..] else { panic!("{changes:?}") };
+            assert_eq!(crawl, gone);
+        }
+    }
 
     /// A new crawl once made a memory count as good again that ran ahead of the disk.
     #[test]

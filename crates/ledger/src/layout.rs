@@ -10,6 +10,8 @@ use telusur_model::{
 pub(crate) const META_CLOSED: &str = "closed";
 pub(crate) const META_SEQ: &str = "seq";
 pub(crate) const META_CRAWLS: &str = "crawls";
+/// Every removal has its place in the order of changes.
+pub(crate) const META_REMOVALS: &str = "removals";
 
 /// Where the segments of a crawl end.
 pub(crate) fn meta_bodies_end(crawl: CrawlNo) -> String {

@@ -23,6 +23,8 @@ impl<S: Storage> Ledger<S> {
         let (memory, was_closed) = Memory::load(storage.rows())?;
         let ledger = Self { storage, was_closed, memory: Mutex::new(memory) };
         ledger.set_closed(false)?;
+        // Before those that are finished now, which get their own.
+        ledger.place_earlier_removals()?;
         ledger.finish_removals()?;
         Ok(ledger)
     }

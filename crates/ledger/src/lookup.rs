@@ -7,6 +7,7 @@ use telusur_model::{Crawl, CrawlNo};
 
 use crate::crawls::{self, CrawlRow};
 use crate::layout;
+use crate::memory::Memory;
 use crate::storage::{Batch, Rows, Storage, Table};
 use crate::{Ledger, StoreChange, StoreError};
 
@@ -41,8 +42,21 @@ impl<S: Storage> Ledger<S> {
             }
             Ok(())
         })?;
+        self.place_removals(&mut memory)
+    }
+
+    /// Gives removals their places that were made when removals had none.
+    pub(crate) fn place_earlier_removals(&self) -> Result<(), StoreError> {
+        if self.rows().contains(Table::Meta, layout::META_REMOVALS)? {
+            return Ok(());
+        }
+        self.place_removals(&mut self.memory())
+    }
+
+    /// Gives the removal of every crawl that is gone a place behind all other changes: when it was removed was
+    /// not written down.
+    fn place_removals(&self, memory: &mut Memory) -> Result<(), StoreError> {
         let mut batch = Batch::default();
-        // Their pages are gone, and when they were removed was not written down.
         for no in (1..=memory.crawls).map(CrawlNo) {
             if !self.rows().contains(Table::Crawls, layout::crawl_key(no))? {
                 memory.seq += 1;
@@ -51,6 +65,7 @@ impl<S: Storage> Ledger<S> {
             }
         }
         batch.insert(Table::Meta, layout::META_SEQ, memory.seq.to_be_bytes());
+        batch.insert(Table::Meta, layout::META_REMOVALS, []);
         self.rows().commit(batch)
     }
 
