@@ -50,6 +50,7 @@ impl<S: Storage> Ledger<S> {
             before_lock: Mutex::new(None),
         };
         ledger.set_closed(false)?;
+        // Before those that are finished now, which get their own.
         ledger.finish_removals()?;
         Ok(ledger)
     }

@@ -54,8 +54,8 @@ impl<S: Storage> Ledger<S> {
             }
             Ok(())
         })?;
+        // Their pages are gone, and when they were removed was not written down: behind everything else.
         let mut batch = Batch::default();
-        // Their pages are gone, and when they were removed was not written down.
         for no in (1..=memory.crawls).map(CrawlNo) {
             if !self.rows().contains(Table::Crawls, layout::crawl_key(no))? {
                 memory.seq += 1;
