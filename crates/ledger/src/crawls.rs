@@ -65,7 +65,7 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError> {
-        self.change_row(crawl.no, CrawlChange::Settings(crawl.clone()))
+        self.change_row(crawl.no, CrawlChange::Settings(Box::new(crawl.clone())))
     }
 
     fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
@@ -124,7 +124,6 @@ impl<S: Storage> Ledger<S> {
     /// nothing that is in memory.
     fn change_row(&self, crawl: CrawlNo, change: CrawlChange) -> Result<(), StoreError> {
         let mut memory = self.memory();
-        let change = Box::new(change);
         self.fold(&mut memory, vec![Event::CrawlChanged { crawl, change }]).map(drop)
     }
 

@@ -26,7 +26,7 @@ pub enum Event {
         crawl: CrawlNo,
         /// What changed.
         #[serde(with = "as_json")]
-        change: Box<CrawlChange>,
+        change: CrawlChange,
     },
     /// A crawl has run.
     CrawlRan {
@@ -114,7 +114,7 @@ pub struct CrawlAccepted {
 #[serde(rename_all = "snake_case")]
 pub enum CrawlChange {
     /// Settings that may change while a crawl runs: limits, politeness, exclusions.
-    Settings(Crawl),
+    Settings(Box<Crawl>),
     /// What the crawl is doing, since when.
     State(CrawlState, Timestamp),
     /// The crawl ended the engine, or that is forgotten.

@@ -132,6 +132,20 @@ fn check_share(
     Ok(())
 }
 
+/// The crawls whose removal has its place behind this one.
+fn removals_after(store: &dyn Store, mut place: u64) -> Result<HashSet<CrawlNo>, StoreError> {
+    let mut removed = HashSet::new();
+    loop {
+        let changes = store.changes_after(place, BATCH)?;
+        let Some(last) = changes.last() else { return Ok(removed) };
+        place = last.seq();
+        removed.extend(changes.iter().filter_map(|change| match change {
+            StoreChange::Removed { crawl, .. } => Some(*crawl),
+            StoreChange::Page(_) => None,
+        }));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use telusur_model::{CrawlNo, UrlKey};
@@ -148,19 +162,5 @@ mod tests {
             let key = DocKey { url, crawl: CrawlNo(1) };
             assert_eq!(shares.iter().filter(|share| share.has(key)).count(), 1);
         }
-    }
-}
-
-/// The crawls whose removal has its place behind this one.
-fn removals_after(store: &dyn Store, mut place: u64) -> Result<HashSet<CrawlNo>, StoreError> {
-    let mut removed = HashSet::new();
-    loop {
-        let changes = store.changes_after(place, BATCH)?;
-        let Some(last) = changes.last() else { return Ok(removed) };
-        place = last.seq();
-        removed.extend(changes.iter().filter_map(|change| match change {
-            StoreChange::Removed { crawl, .. } => Some(*crawl),
-            StoreChange::Page(_) => None,
-        }));
     }
 }

@@ -123,7 +123,7 @@ impl<R: Rows> Fold<'_, R> {
                 if let Some(memory) = self.memory.by_crawl.get_mut(&no) {
                     memory.limits = crawl.limits.clone();
                 }
-                row.crawl = crawl;
+                row.crawl = *crawl;
             }
             CrawlChange::State(state, at) => {
                 row.state = state;

@@ -83,7 +83,7 @@ impl<'a, R: Rows> Fold<'a, R> {
         }
         match event {
             Event::CrawlAccepted(accepted) => self.accept_crawl(*accepted)?,
-            Event::CrawlChanged { crawl, change } => self.change_crawl(crawl, *change)?,
+            Event::CrawlChanged { crawl, change } => self.change_crawl(crawl, change)?,
             Event::CrawlRan { crawl, active_ms } => {
                 self.stats(crawl).active_ms += active_ms;
             }

@@ -100,7 +100,7 @@ fn samples() -> Vec<Event> {
         detail: "an hour".to_owned(),
         at,
     };
-    let change = Box::new(CrawlChange::State(CrawlState::Running, at));
+    let change = CrawlChange::State(CrawlState::Running, at);
     let run = KeptRun { first: 1, last: 4, state: hole };
     let mark = TrapMark { shape: 11, run: 60, rule: Some("alike".to_owned()) };
     let mut events = vec![

@@ -171,7 +171,7 @@ impl Author {
                 let limits = &mut self.crawls[0].limits;
                 limits.urls_per_host_max = u64::from(host_max % 8);
                 limits.urls_per_site_max = u64::from(site_max % 12);
-                let change = Box::new(CrawlChange::Settings(self.crawls[0].clone()));
+                let change = CrawlChange::Settings(Box::new(self.crawls[0].clone()));
                 self.happens(Event::CrawlChanged { crawl, change });
             }
             Action::Raise => self.happens(Event::BudgetsRaised { crawl }),
@@ -223,7 +223,7 @@ impl Author {
                     true => CrawlState::Paused { why: PauseReason::Asked },
                     false => CrawlState::Running,
                 };
-                let change = Box::new(CrawlChange::State(state, Timestamp(self.now)));
+                let change = CrawlChange::State(state, Timestamp(self.now));
                 self.happens(Event::CrawlChanged { crawl, change });
             }
         }
@@ -370,7 +370,7 @@ impl Author {
             lastmod: None,
             directives: Default::default(),
             soft_404: false,
-            parse_failed: (self.now % 90 == 0).then(|| "deep".to_owned()),
+            parse_failed: self.now.is_multiple_of(90).then(|| "deep".to_owned()),
             change: None,
             link_count: 0,
             body: None,
