@@ -4,11 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use telusur_ledger::{CrawlStore, FrontierStore, PageStore, StoreChange};
-use telusur_model::CrawlNo;
+use telusur_model::{CrawlNo, PageUrl};
 
 /// Format 3, with two crawls called `mills` (11 and 2 pages) and the linear crawl `numbers` (5 pages,
 /// 2 missing ids) between them, without lock and index. Read it with `tar --zstd -tf`.
 const FORMAT_3: &[u8] = include_bytes!("../fixtures/format_3.tar.zst");
+/// Format 4, with the crawl `mills` (5 pages) and the linear crawl `stones`, whose 4 ids were redirected to
+/// other addresses; a crawl before them was removed. Without lock and index.
+const FORMAT_4: &[u8] = include_bytes!("../fixtures/format_4.tar.zst");
 const BLOCK_BYTES: usize = 512;
 
 /// Unpacks the files of a ustar archive.
@@ -66,6 +69,27 @@ fn a_directory_of_format_3_is_brought_up_to_date() {
     let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
     assert!(version.contains("\"format\":5"), "{version}");
     check(dir.path());
+}
+
+/// What is new in format 5 is derived: removals have a place, and ids are found where they ended.
+#[test]
+fn a_directory_of_format_4_is_brought_up_to_date() {
+    let dir = tempfile::tempdir().unwrap();
+    unpack(FORMAT_4, dir.path());
+    for _opened in 0..2 {
+        let store = telusur_store_embedded::open(dir.path()).unwrap();
+        let changes = store.changes_after(0, 100).unwrap();
+        assert_eq!(changes.iter().filter_map(StoreChange::page).count(), 9);
+        let removed: Vec<_> = changes.iter().filter(|change| change.page().is_none()).collect();
+        assert!(matches!(removed[..], [StoreChange::Removed { crawl: CrawlNo(1), .. }]));
+        let end = PageUrl::parse("http://127.0.0.1:8931/named/stone-3").unwrap();
+        let page = store.page_of(CrawlNo(3), &end).unwrap().expect("found where it ended");
+        assert_eq!(page.redirects, ["http://127.0.0.1:8931/item/3"]);
+        let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+        assert!(report.checks.iter().all(|check| check.broken == 0), "{report:?}");
+    }
+    let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
+    assert!(version.contains("\"format\":5"), "{version}");
 }
 
 /// What the older program wrote after an attempt that was killed is there as well.
