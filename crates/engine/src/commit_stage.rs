@@ -51,7 +51,7 @@ pub(crate) enum CommitWork {
     },
     /// The rules of a URL's origin are wanted, for the crawler with this name.
     Robots { crawl: CrawlNo, url: PageUrl, product_token: String },
-    /// Something happened that is told to nobody in particular.
+    /// Events that nobody waits for.
     Events(Vec<LedgerEvent>),
     /// The queued URLs of a host are given up.
     GiveUp(Box<GiveUp>),
@@ -242,7 +242,12 @@ impl Writer {
                 self.report(Written::Robots { crawl, url, stored });
             }
             CommitWork::Events(events) => group.step.extend(events),
-            CommitWork::GiveUp(give_up) => group.step.push(LedgerEvent::HostGivenUp(give_up)),
+            CommitWork::GiveUp(give_up) => {
+                // In a step of its own: it may settle thousands of URLs, and nobody waits for others.
+                self.commit(group)?;
+                group.step.push(LedgerEvent::HostGivenUp(give_up));
+                self.commit(group)?;
+            }
             CommitWork::LetIn { crawl } => {
                 // In a step of its own: nothing else waits for the many links that it may bring.
                 self.commit(group)?;
@@ -320,7 +325,7 @@ impl Writer {
             return Ok(());
         }
         let Group { step, load, prerequisites, .. } = std::mem::take(group);
-        let crawls = load.crawls();
+        let crawls: Vec<CrawlNo> = step.crawls().into_iter().collect();
         let effects = self.faults.watch_store(&crawls, || self.store.commit(step))?;
         self.report(Written::Step { effects, load, prerequisites });
         Ok(())

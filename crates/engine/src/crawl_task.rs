@@ -461,6 +461,13 @@ impl CrawlTask {
         if !effects.stored.is_empty() {
             self.followers.wake(&effects.stored);
         }
+        // Before what is gone: a link may be queued and taken out in one step.
+        for queued in effects.queued {
+            if self.crawls.contains_key(&queued.visit.crawl) {
+                let (visit, due) = self.with_due(queued);
+                self.frontier.discovered(visit, due);
+            }
+        }
         for gone in &effects.dequeued {
             let Dequeued { crawl, place, stored_page, .. } = *gone;
             match gone.id_state {
@@ -469,12 +476,6 @@ impl CrawlTask {
                     self.frontier.committed_id(crawl, &gone.host, place, end);
                 }
                 None => self.frontier.committed(crawl, &gone.host, place, stored_page),
-            }
-        }
-        for queued in effects.queued {
-            if self.crawls.contains_key(&queued.visit.crawl) {
-                let (visit, due) = self.with_due(queued);
-                self.frontier.discovered(visit, due);
             }
         }
         for (crawl, stats) in effects.stats {

@@ -20,6 +20,10 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         let mut crawl = new.crawl;
         crawl.no = self.free_number(memory.crawls);
         crawl.id = CrawlId::new(crawl.created_at, new.random);
+        if self.rows().contains(Table::Crawls, crawl_key(crawl.no))? {
+            let what = format!("{} is there, beyond the last number that was given", crawl.no);
+            return Err(StoreError::Damaged(what));
+        }
         let accepted = CrawlAccepted { crawl: crawl.clone(), key_seed: self.key_seed() };
         self.write(&mut memory, Step::of(Event::CrawlAccepted(Box::new(accepted))))?;
         Ok(CrawlRecord {
@@ -118,13 +122,6 @@ impl<S: Storage> Ledger<S> {
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
         Ok(row.into_record(stats, self.key_seed()))
-    }
-
-    /// Changes the row of a crawl, if there is one. Even after a commit that failed: the row depends on
-    /// nothing that is in memory.
-    fn change_row(&self, crawl: CrawlNo, change: CrawlChange) -> Result<(), StoreError> {
-        let mut memory = self.memory();
-        self.fold(&mut memory, vec![Event::CrawlChanged { crawl, change }]).map(drop)
     }
 
     /// Finishes what a killed `rm` began.

@@ -351,8 +351,13 @@ pub fn encode_events(events: &[Event]) -> Vec<u8> {
 /// Reads events that [`encode_events`] wrote.
 pub fn decode_events(bytes: &[u8]) -> Result<Vec<Event>, StoreError> {
     match bytes.split_first() {
-        Some((&VERSION, events)) => postcard::from_bytes(events)
-            .map_err(|error| StoreError::Damaged(format!("an event cannot be read: {error}"))),
+        Some((&VERSION, events)) => match postcard::take_from_bytes(events) {
+            Ok((events, [])) => Ok(events),
+            Ok((_, rest)) => {
+                Err(StoreError::Damaged(format!("{} bytes behind the last event", rest.len())))
+            }
+            Err(error) => Err(StoreError::Damaged(format!("an event cannot be read: {error}"))),
+        },
         Some((version, _)) => Err(StoreError::Unusable(format!(
             "events of version {version}; this program reads version {VERSION}"
         ))),

@@ -12,7 +12,7 @@ use crate::layout;
 use crate::memory::Memory;
 use crate::recent::RecentKeys;
 use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
-use crate::{Effects, Packed, Step, StoreError};
+use crate::{CrawlChange, Effects, Packed, Step, StoreError};
 
 /// A store of crawls.
 pub struct Ledger<S> {
@@ -50,7 +50,6 @@ impl<S: Storage> Ledger<S> {
             before_lock: Mutex::new(None),
         };
         ledger.set_closed(false)?;
-        // Before those that are finished now, which get their own.
         ledger.finish_removals()?;
         Ok(ledger)
     }
@@ -110,22 +109,32 @@ impl<S: Storage> Ledger<S> {
         memory.refuse_if_broken()?;
         let Step { mut events, bodies } = step;
         self.append_bodies(memory, &mut events, &bodies)?;
-        // Memory runs ahead of the rows from here on: if anything fails, it is not to be trusted.
-        memory.broken = true;
-        let effects = self.fold(memory, events)?;
+        // A crawl that cannot be read is its own trouble, as long as nothing else has changed.
+        for crawl in events.iter().filter_map(Event::crawl) {
+            memory.crawl(crawl, self.rows())?;
+        }
+        let mut fold = Fold::new(self.rows(), memory, &self.recent);
+        fold.look_up_links(&events)?;
+        let (batch, effects) = fold.fold(events)?;
+        self.rows().commit(batch)?;
         memory.broken = false;
         Ok(effects)
     }
 
-    /// Folds events into rows and commits them.
-    pub(crate) fn fold(
-        &self,
-        memory: &mut Memory,
-        events: Vec<Event>,
-    ) -> Result<Effects, StoreError> {
-        let (batch, effects) = Fold::new(self.rows(), memory, &self.recent).fold(events)?;
-        self.rows().commit(batch)?;
-        Ok(effects)
+    /// Changes the row of a crawl, which depends on nothing that is in memory. So it can be changed even
+    /// after a commit that failed.
+    pub(crate) fn change_row(&self, crawl: CrawlNo, change: CrawlChange) -> Result<(), StoreError> {
+        let mut memory = self.memory();
+        let was_broken = memory.broken;
+        let events = vec![Event::CrawlChanged { crawl, change }];
+        let folded = Fold::new(self.rows(), &mut memory, &self.recent).fold(events);
+        let written = folded.and_then(|(batch, _)| self.rows().commit(batch));
+        memory.broken = was_broken;
+        if written.is_err() {
+            // Its settings in memory are those that were not written.
+            memory.forget(crawl);
+        }
+        written
     }
 
     /// Appends and syncs the bodies of a step, once for each crawl: they are on the disk before the
@@ -185,7 +194,20 @@ impl<S: Storage> Ledger<S> {
                 memory.load_runs(crawl, ended.id.walk, rows)?;
                 memory.crawl(crawl, rows)?.is_some_and(|known| is_wanted(known, ended.id))
             }
-            _ => true,
+            Event::DocumentImported(_) => true,
+            // They bring no body.
+            Event::CrawlAccepted(_)
+            | Event::CrawlChanged { .. }
+            | Event::CrawlRan { .. }
+            | Event::BudgetsRaised { .. }
+            | Event::LinksFound(_)
+            | Event::IdsMarked { .. }
+            | Event::OriginLearned(_)
+            | Event::HostNoted { .. }
+            | Event::HostGivenUp(_)
+            | Event::PageReadAgain(_)
+            | Event::AskedAgain(_)
+            | Event::TrapNoted { .. } => false,
         };
         Ok(is_wanted.then_some(crawl))
     }

@@ -2,6 +2,7 @@
 //! ledger together with those to the same site. The ledger asks whether it is new and whether a budget
 //! has room for it.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -100,17 +101,22 @@ impl LinkSource {
     pub fn judge(self, found: Vec<Discovery>, scope: &Scope) -> Vec<LinksFound> {
         let source = Arc::new(self);
         let mut by_site: Vec<LinksFound> = Vec::new();
+        let mut places: HashMap<Site, usize> = HashMap::new();
+        let mut judged = HashSet::with_capacity(found.len());
         // Most links of a page lead to the same host.
         let mut last: Option<(String, usize)> = None;
         for link in found {
+            // The first link to a URL decides, unless it is marked nofollow and another one is not.
+            if !judged.insert((link.key, link.nofollow)) {
+                continue;
+            }
             let host = link.url.host_str();
             let at = match &last {
                 Some((last_host, at)) if last_host == host => *at,
                 _ => {
                     let site = Site::of_host(host);
-                    let known = by_site.iter().position(|links| links.site == site);
-                    let at = known.unwrap_or_else(|| {
-                        let source = Arc::clone(&source);
+                    let at = *places.entry(site).or_insert_with_key(|site| {
+                        let (site, source) = (site.clone(), Arc::clone(&source));
                         by_site.push(LinksFound { site, source, links: Vec::new() });
                         by_site.len() - 1
                     });

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use crate::StoreError;
-use telusur_model::{CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
+use telusur_model::{Crawl, CrawlNo, CrawlStats, Host, HostRow, Limits, Site, UrlKeyer};
 
 use crate::fold::{CrawlRow, HeldHosts, WalkRuns, load_counts};
 use crate::layout::{self, decode, decode_u64};
 use crate::storage::{BodiesEnd, Rows, Table};
 
-/// The writer's state. Always equal to what the last commit made durable.
+/// The writer's state. Equal to what the last commit made durable, except while events are folded.
 pub(crate) struct Memory {
     /// The last sequence number given to a queued URL or a page.
     pub(crate) seq: u64,
@@ -101,13 +101,19 @@ impl Memory {
         }
     }
 
-    /// Lets go of a crawl that rests: whoever needs it again reads it in.
+    /// Lets go of a crawl that rests. It is read again when it is needed.
     pub(crate) fn forget(&mut self, no: CrawlNo) {
         self.by_crawl.remove(&no);
     }
 }
 
 impl CrawlMemory {
+    /// Settings that the writer goes by have changed.
+    pub(crate) fn set_settings(&mut self, crawl: &Crawl) {
+        self.limits = crawl.limits.clone();
+        self.keyer.drop_tracking = !crawl.keep_tracking;
+    }
+
     /// A crawl of which nothing is stored yet.
     pub(crate) fn new(limits: Limits, keyer: UrlKeyer) -> Self {
         Self {

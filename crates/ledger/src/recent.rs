@@ -40,7 +40,8 @@ impl RecentKeys {
         let (shard, bucket) = place(mark);
         let mut buckets = self.shard(shard);
         if buckets.is_empty() {
-            buckets.resize(BUCKETS / SHARDS, [0; WAYS]);
+            // Memory that the system hands out as zeros is not touched before it is needed.
+            *buckets = vec![[0; WAYS]; BUCKETS / SHARDS];
         }
         let bucket = &mut buckets[bucket];
         if !bucket.contains(&mark) {

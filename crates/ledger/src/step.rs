@@ -1,6 +1,8 @@
 //! [`Step`]: events that become durable together, and the bodies that they bring. [`Effects`]: what
 //! they did.
 
+use std::collections::BTreeSet;
+
 use telusur_model::{
     CrawlNo, CrawlStats, Host, IdState, PageRecord, PageUrl, QueuePlace, Timestamp, Visit,
 };
@@ -71,6 +73,11 @@ impl Step {
     /// What happened, in order.
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// The crawls that it is about.
+    pub fn crawls(&self) -> BTreeSet<CrawlNo> {
+        self.events.iter().filter_map(Event::crawl).collect()
     }
 
     /// Whether there is nothing to commit.

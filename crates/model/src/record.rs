@@ -188,7 +188,8 @@ pub struct CrawlStats {
     pub depths: BTreeMap<u16, u64>,
     /// Links that were no http URL, counted once per page and never queued.
     pub other_schemes: u64,
-    /// Links beyond every budget, of which only the number is kept.
+    /// Links beyond every budget, of which only the number is kept. One that is found on several pages
+    /// counts as often.
     pub uncounted: u64,
     /// Pages by what became of them since the crawl that this one repeats.
     pub changes: BTreeMap<Change, u64>,

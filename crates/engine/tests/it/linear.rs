@@ -337,6 +337,24 @@ async fn links_are_followed_if_the_user_says_so() {
     assert!(counts.values().all(|times| *times == 1), "{counts:?}");
 }
 
+/// Links to ids in another spelling are in the step of the id's own page, or of another id. They once
+/// stayed with the frontier, which waited for their end.
+#[tokio::test]
+async fn links_to_ids_in_another_spelling_are_not_asked_again() {
+    let bench = Bench::of_site(|path| match path {
+        "/1" => page(&["http://site.test//1", "http://site.test//2", "http://site.test//3"]),
+        _ => page(&[]),
+    });
+    let mut crawl = linear(vec![range(1, 3)]);
+    let Seeds::Linear(seeds) = &mut crawl.seeds else { unreachable!() };
+    seeds.follow = true;
+    crawl.scope.kind = ScopeKind::Host;
+    let (_, record) = bench.crawl(crawl).await;
+    assert_eq!((record.stats.ids.content, record.stats.queued), (3, 0));
+    let asked = bench.asked();
+    assert!(!asked.contains(&"site.test//1".to_owned()), "{asked:?}");
+}
+
 #[tokio::test]
 async fn tracking_parameters_can_hold_the_id() {
     let bench = Bench::of_site(|_| page(&[]));

@@ -8,6 +8,7 @@ use telusur_model::{
 use super::Fold;
 use super::budget::{self, Full};
 use super::held;
+use super::seen::Newness;
 use crate::layout::{self, decode};
 use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
 use crate::storage::{Rows, Table};
@@ -25,14 +26,14 @@ impl<R: Rows> Fold<'_, R> {
     pub(super) fn follow(&mut self, found: LinksFound) {
         let LinksFound { source, links, site: _ } = found;
         for link in links {
-            if self.take_new(source.crawl, &link) {
-                self.follow_link(link, &source);
+            if let Some(newness) = self.newness(source.crawl, &link) {
+                self.follow_link(link, &source, newness);
             }
         }
     }
 
     /// A new link: to the queue, or kept with the reason why not.
-    fn follow_link(&mut self, link: FoundLink, source: &LinkSource) {
+    fn follow_link(&mut self, link: FoundLink, source: &LinkSource, newness: Newness) {
         let refusal = self.refusal(&link, source);
         let FoundLink { url, key, hot, via, purpose, lastmod, is_outside, admission: _ } = link;
         let depth = source.depth_of(via, purpose);
@@ -53,8 +54,11 @@ impl<R: Rows> Fold<'_, R> {
             attempt: 1,
         };
         match refusal {
-            None => self.admit(visit),
-            Some(refusal) => self.refuse(visit, refusal),
+            None => {
+                self.take_in(visit.crawl, visit.key, newness);
+                self.admit(visit);
+            }
+            Some(refusal) => self.refuse(visit, refusal, newness),
         }
     }
 
@@ -117,7 +121,7 @@ impl<R: Rows> Fold<'_, R> {
     }
 
     /// A new URL is not taken in.
-    fn refuse(&mut self, visit: Visit, refusal: Refusal) {
+    fn refuse(&mut self, visit: Visit, refusal: Refusal, newness: Newness) {
         let reason = refusal.reason();
         let host = visit.url.host();
         let is_kept = match &refusal {
@@ -133,12 +137,12 @@ impl<R: Rows> Fold<'_, R> {
             Refusal::Rule { .. } => true,
         };
         if !is_kept {
-            let stats = self.stats(visit.crawl);
-            stats.discovered -= 1;
-            stats.uncounted += 1;
-            self.forget_new(visit.crawl, visit.key);
+            // It is as new the next time: a process that remembered it would count otherwise than the
+            // next one.
+            self.stats(visit.crawl).uncounted += 1;
             return;
         }
+        self.take_in(visit.crawl, visit.key, newness);
         self.count_skip(visit.crawl, reason);
         let rule = match refusal {
             Refusal::Rule { rule, .. } => rule,

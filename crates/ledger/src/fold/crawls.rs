@@ -121,7 +121,7 @@ impl<R: Rows> Fold<'_, R> {
         match change {
             CrawlChange::Settings(crawl) => {
                 if let Some(memory) = self.memory.by_crawl.get_mut(&no) {
-                    memory.limits = crawl.limits.clone();
+                    memory.set_settings(&crawl);
                 }
                 row.crawl = *crawl;
             }

@@ -21,7 +21,7 @@ use crate::{StoreError, UrlRecord, UrlState};
 /// makes up addresses would fill the disk with them. Links that a rule forbids do not count here.
 const HELD_PER_HOST_MAX: u64 = 100_000;
 /// Held links that one step looks at when a budget was raised: some tenths of a second of the
-/// writer's time. Whoever asked asks again for the rest.
+/// writer's time. The rest takes another event.
 const LET_IN_MAX: usize = 5_000;
 
 /// Held links that are read at once.
@@ -247,6 +247,11 @@ impl<R: Rows> Fold<'_, R> {
         if was_full {
             let others = self.of(crawl).held.waiting_of(&site).into_iter();
             for host in others.filter(|other| *other != host) {
+                let memory = self.of(crawl);
+                let units = memory.admitted_by_site.get(&site).copied().unwrap_or(0);
+                if units >= memory.limits.urls_per_site_max {
+                    break;
+                }
                 self.let_in_line(crawl, &host, None, &mut left)?;
             }
         }

@@ -13,8 +13,8 @@ use crate::memory::CrawlMemory;
 use crate::storage::{Rows, Table};
 use crate::{Dequeued, IdEnded, IdEnding, KeptRun, KeptState, StoreError, UrlState};
 
-/// The runs of one walk, by their first position: the last one, and the state. Always equal to what
-/// the last commit made durable, so that a step need not read.
+/// The runs of one walk, by their first position: the last one, and the state. In memory, so that a step
+/// need not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct WalkRuns {
     by_first: BTreeMap<u64, (u64, KeptState)>,

@@ -64,9 +64,12 @@ impl<'a, R: Rows> Fold<'a, R> {
         }
     }
 
-    /// Folds events, in order. Gives the batch that makes them durable and what they did.
+    /// Folds events, in order, whose links were looked up. Gives the batch that makes them durable and what
+    /// they did.
+    ///
+    /// Memory runs ahead of the rows from here on: if anything fails, it is not to be trusted.
     pub(crate) fn fold(mut self, events: Vec<Event>) -> Result<(Batch, Effects), StoreError> {
-        self.look_up_links(&events)?;
+        self.memory.broken = true;
         for event in events {
             self.apply(event)?;
         }
@@ -150,7 +153,7 @@ impl<'a, R: Rows> Fold<'a, R> {
         if !was_loaded
             && let Some(Some(row)) = self.batch.get(Table::Crawls, &layout::crawl_key(crawl))
         {
-            memory.limits = decode_row(row)?.crawl.limits;
+            memory.set_settings(&decode_row(row)?.crawl);
         }
         Ok(true)
     }

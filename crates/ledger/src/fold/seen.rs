@@ -14,10 +14,19 @@ use crate::{Event, StoreError, UrlState};
 /// every write to it.
 #[derive(Default)]
 pub(super) struct SeenKeys {
-    /// Keys that nobody knows.
+    /// Unknown keys.
     new: HashSet<(CrawlNo, UrlKey)>,
     /// Keys that are known only from links marked nofollow.
     nofollow: HashSet<(CrawlNo, UrlKey)>,
+}
+
+/// In which way a link is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Newness {
+    /// Its URL is not known.
+    Unknown,
+    /// Its URL is known only from links marked nofollow, and this one is not.
+    OnlyNofollow,
 }
 
 impl<R: Rows> Fold<'_, R> {
@@ -25,7 +34,7 @@ impl<R: Rows> Fold<'_, R> {
     ///
     /// Done before any key is added: the table of recent keys forgets, and a key that another one pushed
     /// out would look new again.
-    pub(super) fn look_up_links(&mut self, events: &[Event]) -> Result<(), StoreError> {
+    pub(crate) fn look_up_links(&mut self, events: &[Event]) -> Result<(), StoreError> {
         let mut asked = Vec::new();
         for event in events {
             let Event::LinksFound(found) = event else { continue };
@@ -50,30 +59,28 @@ impl<R: Rows> Fold<'_, R> {
         Ok(())
     }
 
-    /// A key that nobody knew is known.
+    /// Counts an unknown key as known.
     pub(super) fn take_unknown(&mut self, crawl: CrawlNo, key: UrlKey) {
         self.seen.new.remove(&(crawl, key));
         self.stats(crawl).discovered += 1;
     }
 
-    /// Marks a link as known. False if it was known before, unless only from links marked nofollow and
-    /// this one is not.
-    pub(super) fn take_new(&mut self, crawl: CrawlNo, link: &FoundLink) -> bool {
-        if self.seen.new.contains(&(crawl, link.key)) {
-            self.take_unknown(crawl, link.key);
-            return true;
+    /// In which way a link is new; `None` if its URL is known.
+    pub(super) fn newness(&self, crawl: CrawlNo, link: &FoundLink) -> Option<Newness> {
+        let key = (crawl, link.key);
+        if self.seen.new.contains(&key) {
+            return Some(Newness::Unknown);
         }
-        if link.admission == Admission::Nofollow || !self.seen.nofollow.remove(&(crawl, link.key)) {
-            return false;
-        }
-        self.uncount_skip(crawl, Reason::Nofollow);
-        true
+        let is_followed = link.admission != Admission::Nofollow;
+        (is_followed && self.seen.nofollow.contains(&key)).then_some(Newness::OnlyNofollow)
     }
 
-    /// Nothing is kept of a link: it is new again the next time, whether or not the process ends in
-    /// between.
-    pub(super) fn forget_new(&mut self, crawl: CrawlNo, key: UrlKey) {
-        self.seen.new.insert((crawl, key));
+    /// Counts a new link of which a row is about to be written.
+    pub(super) fn take_in(&mut self, crawl: CrawlNo, key: UrlKey, newness: Newness) {
+        match newness {
+            Newness::Unknown => self.take_unknown(crawl, key),
+            Newness::OnlyNofollow => self.uncount_skip(crawl, Reason::Nofollow),
+        }
     }
 
     pub(super) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {

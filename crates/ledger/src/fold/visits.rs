@@ -24,6 +24,7 @@ impl<R: Rows> Fold<'_, R> {
         }
         let key = layout::queue_key(crawl, &host, visit.place);
         if !self.has(Table::Queue, &key)? {
+            self.dequeued(Dequeued { stored_page: false, ..gone });
             return Ok(());
         }
         let uses_no_unit = requested_at.is_none() && self.is_unasked(&visit, &how, &key)?;
@@ -169,7 +170,7 @@ impl<R: Rows> Fold<'_, R> {
         let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
         self.batch.insert(Table::Queue, key, encode(&row));
         self.put_url(visit.crawl, visit.key, &UrlRow::Queued { place: visit.place });
-        // Who was asked to wait just now has heard it from the answer itself.
+        // A host that asked to wait just now is known to have done so.
         self.effects.queued.push(NewlyQueued { visit, due, asked_to_wait: false });
     }
 }
