@@ -210,7 +210,7 @@ pub(crate) struct Running {
     accounted: Moment,
     /// Visits handed out and not yet durable.
     pub(crate) outstanding: usize,
-    /// Hosts whose delay was learned anew since it was last written down.
+    /// Hosts whose delay has changed since it was last written.
     changed_delays: HashSet<Host>,
     ending: Option<EndingCrawl>,
     /// Links that its budgets left out are being let in: it has not come to its end before that.

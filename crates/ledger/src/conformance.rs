@@ -230,7 +230,7 @@ fn drops_what_is_in_no_queue(bench: &dyn Bench) {
         both.push(unqueued);
     }
     let committed = store.commit(step_of(both)).unwrap();
-    assert_eq!(committed.dequeued.len(), 3, "whoever handed them out is told of all");
+    assert_eq!(committed.dequeued.len(), 3, "the frontier is told of all");
     let stats = store.crawl(CrawlNo(1)).unwrap().unwrap().stats;
     assert_eq!((stats.pages, stats.queued, stats.skipped), (1, 1, 0));
     assert_verified(&*store);

@@ -37,10 +37,8 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn crawl(&self, no: CrawlNo) -> Result<Option<CrawlRecord>, StoreError> {
-        match read_row(self.rows(), no)? {
-            Some(row) if !row.removing => self.record(row).map(Some),
-            _ => Ok(None),
-        }
+        let row = read_row(self.rows(), no)?.filter(|row| !row.removing);
+        row.map(|row| self.record(row)).transpose()
     }
 
     fn find(&self, text: &str) -> Result<Option<CrawlRecord>, StoreError> {

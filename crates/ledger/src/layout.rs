@@ -1,4 +1,4 @@
-//! How rows lie in the database: keys that sort the way they are read, values in postcard.
+//! The layout of rows: keys that sort the way they are read, values in postcard.
 
 use crate::{KeptRun, NewlyQueued, StoreError, UrlRecord, UrlState};
 use serde::de::DeserializeOwned;
@@ -317,7 +317,7 @@ impl QueueRow {
 }
 
 /// What the seen-set says about a URL. Queued URLs and pages, which are the many, are only pointed
-/// at; the rest of their story lies in the row pointed to.
+/// at; the rest is in the row pointed to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum UrlRow {
     Queued { place: QueuePlace },

@@ -110,7 +110,7 @@ pub trait FrontierStore: Send + Sync {
     fn url(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
     /// Everything known about one URL as a sitemap.
     fn sitemap(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<UrlRecord>, StoreError>;
-    /// What became of the ids of a walk of a linear crawl, in order.
+    /// States of the ids of a walk of a linear crawl, in order.
     fn runs(&self, crawl: CrawlNo, walk: u32) -> Result<Vec<KeptRun>, StoreError>;
     /// What is known about an origin, whichever crawl learned it.
     fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError>;
@@ -152,8 +152,8 @@ pub trait PageStore: Send + Sync {
     fn page_of(&self, crawl: CrawlNo, url: &PageUrl) -> Result<Option<PageRecord>, StoreError>;
     /// Changes of all crawls after `seq`, at most `max`. The sequence is one order over all crawls: a
     /// change becomes visible only when all changes before it are. A page that was replaced, and the pages
-    /// of a crawl that was removed, are not in it any more: a follower that has them hears of the page at its new
-    /// place, and of the removal behind all pages of the crawl.
+    /// of a crawl that was removed, are not in it any more: a follower that has them finds the page at its new
+    /// place, and the removal behind all pages of the crawl.
     fn changes_after(&self, seq: u64, max: usize) -> Result<Vec<StoreChange>, StoreError>;
     /// The place of the last change, or 0.
     fn last_change(&self) -> Result<u64, StoreError>;
@@ -218,7 +218,7 @@ pub struct NewCrawl {
     pub random: u128,
 }
 
-/// A crawl with what has become of it.
+/// A crawl with its state and counters.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CrawlRecord {
     /// What was asked for.
@@ -247,10 +247,10 @@ impl CrawlRecord {
 /// A run of ids as it is kept.
 pub type KeptRun = Run<KeptState>;
 
-/// What became of ids, and why.
+/// The state of ids, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptState {
-    /// What became of them.
+    /// Their state.
     pub state: IdState,
     /// Why, if they failed.
     pub why: Option<Reason>,
@@ -267,7 +267,7 @@ pub struct QueueRange<'a> {
     pub later: bool,
     /// After this place; `None` from the beginning.
     pub after: Option<QueuePlace>,
-    /// At most so many.
+    /// At most this many.
     pub max: usize,
 }
 

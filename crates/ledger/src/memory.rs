@@ -70,12 +70,9 @@ impl Memory {
             Entry::Occupied(known) => return Ok(Some(known.into_mut())),
             Entry::Vacant(place) => place,
         };
-        match crate::crawls::read_row(rows, no)? {
-            Some(row) if !row.removing => {
-                Ok(Some(place.insert(CrawlMemory::load(rows, &row, self.key_seed)?)))
-            }
-            _ => Ok(None),
-        }
+        let row = crate::crawls::read_row(rows, no)?.filter(|row| !row.removing);
+        let Some(row) = row else { return Ok(None) };
+        Ok(Some(place.insert(CrawlMemory::load(rows, &row, self.key_seed)?)))
     }
 
     /// Reads the runs of a walk, if they are not in memory.

@@ -20,11 +20,11 @@ pub struct UrlRecord {
     pub redirects: Vec<String>,
     /// When the page was changed, as a sitemap says.
     pub lastmod: Option<Timestamp>,
-    /// What has become of it.
+    /// Its state.
     pub state: UrlState,
 }
 
-/// What has become of a URL.
+/// The state of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UrlState {

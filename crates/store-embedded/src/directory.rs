@@ -21,7 +21,7 @@ const OLDEST_FORMAT: u32 = 3;
 const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
-/// What may lie in a directory whose making was cut short.
+/// What may be in a directory whose making was cut short.
 const OWN_ENTRIES: [&str; 10] = [
     VERSION_FILE,
     VERSION_FILE_NEW,

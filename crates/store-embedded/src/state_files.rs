@@ -1,5 +1,5 @@
 //! Looks at the files of the state database before the database itself does: it takes its own files
-//! for half-made when one of its markers is missing, and begins anew over them or deletes them. A
+//! for half-made when one of its markers is missing, and starts over or deletes them. A
 //! directory that was once complete has lost something then, and is refused.
 
 use std::fs;

@@ -320,6 +320,15 @@ async fn a_redirect_is_followed_to_its_end() {
     assert_eq!(at.unwrap().record, two);
 }
 
+/// A walk whose pages' links are followed on its host.
+fn following(walk: WalkRules) -> Crawl {
+    let mut crawl = linear(vec![walk]);
+    let Seeds::Linear(seeds) = &mut crawl.seeds else { unreachable!() };
+    seeds.follow = true;
+    crawl.scope.kind = ScopeKind::Host;
+    crawl
+}
+
 #[tokio::test]
 async fn links_are_followed_if_the_user_says_so() {
     let bench = Bench::of_site(|path| match path {
@@ -327,11 +336,7 @@ async fn links_are_followed_if_the_user_says_so() {
         "/about" => page(&["/team"]),
         _ => page(&[]),
     });
-    let mut crawl = linear(vec![range(1, 3)]);
-    let Seeds::Linear(seeds) = &mut crawl.seeds else { unreachable!() };
-    seeds.follow = true;
-    crawl.scope.kind = ScopeKind::Host;
-    let (_, record) = bench.crawl(crawl).await;
+    let (_, record) = bench.crawl(following(range(1, 3))).await;
     assert_eq!((record.stats.ids.content, record.stats.pages), (3, 6));
     let counts = bench.fetcher.log().counts();
     assert!(counts.values().all(|times| *times == 1), "{counts:?}");
@@ -345,11 +350,7 @@ async fn links_to_ids_in_another_spelling_are_not_asked_again() {
         "/1" => page(&["http://site.test//1", "http://site.test//2", "http://site.test//3"]),
         _ => page(&[]),
     });
-    let mut crawl = linear(vec![range(1, 3)]);
-    let Seeds::Linear(seeds) = &mut crawl.seeds else { unreachable!() };
-    seeds.follow = true;
-    crawl.scope.kind = ScopeKind::Host;
-    let (_, record) = bench.crawl(crawl).await;
+    let (_, record) = bench.crawl(following(range(1, 3))).await;
     assert_eq!((record.stats.ids.content, record.stats.queued), (3, 0));
     let asked = bench.asked();
     assert!(!asked.contains(&"site.test//1".to_owned()), "{asked:?}");

@@ -57,7 +57,7 @@ pub(super) fn counts_an_id_once(bench: &dyn Bench) {
     let content = || id_ended(&*store, &record, 7, CONTENT);
     store.commit(step_of([content(), content()])).unwrap();
     let committed = store.commit(step_of([content()])).unwrap();
-    // Whoever waits for the id is told all the same.
+    // The frontier waits for the id and is told all the same.
     assert_eq!(committed.dequeued.len(), 1);
     store.commit(step_of([id_ended(&*store, &record, 7, HOLE)])).unwrap();
     let stats = store.crawl(record.crawl.no).unwrap().unwrap().stats;

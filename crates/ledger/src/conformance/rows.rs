@@ -56,7 +56,7 @@ fn applies_batches_in_order(rows: &impl WriteRows) {
     assert!(rows.get(Table::Meta, b"gone").unwrap().is_none());
 }
 
-/// Whoever reads pages in their order would otherwise see a page before one that comes first.
+/// A reader of pages in their order would otherwise see a page before one that comes first.
 fn ranges_are_of_one_instant(rows: &impl WriteRows) {
     // Enough rows that an iterator that reads ahead has not read them all.
     put(rows, Table::Order, &[b"1", b"3", b"5", b"7", b"9"]);

@@ -86,7 +86,7 @@ fn a_place_without_its_page_is_found() {
     check(damage, &["I11"], "crawl_1 has no page at 1");
 }
 
-/// Pages stored later would get places before it, and whoever follows the order would miss them.
+/// Pages stored later would get places before it, and followers of the order would miss them.
 #[test]
 fn a_place_beyond_the_last_one_given_is_found() {
     let damage = |store: &Ledger<InMemory>, batch: &mut Batch| {
