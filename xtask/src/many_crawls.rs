@@ -117,7 +117,7 @@ fn body(web: &ServedWeb, number: u64) -> String {
     format!(r#"{{"name":"crawl number {number}","urls":["{seed}"],"limits":{{"max_pages":1}}}}"#)
 }
 
-/// Asks for so many crawls, and waits until all are over.
+/// Asks for this number of crawls, and waits until all are over.
 async fn fill(address: SocketAddr, web: &ServedWeb, crawls: u64) -> anyhow::Result<()> {
     let mut client = Client::connect(address).await?;
     for number in 0..crawls {

@@ -153,7 +153,7 @@ async fn accept(listener: UnixListener, control: Control) {
             continue;
         };
         let (control, places) = (control.clone(), places.clone());
-        // A panic closes the connection: whoever asked is told that the answer is not complete.
+        // A panic closes the connection: the client is told that the answer is not complete.
         tokio::spawn(async move {
             if let Err(error) = talk(stream, control, &places, asking).await {
                 tracing::debug!(%error, "control connection ended");

@@ -69,7 +69,7 @@ struct KeyShare {
 }
 
 impl KeyShare {
-    /// Shares of about [`KEYS_MAX`] keys, for so many documents.
+    /// Shares of about [`KEYS_MAX`] keys, for this number of documents.
     fn all(docs: u64) -> impl Iterator<Item = Self> {
         let of = u128::from(docs.div_ceil(KEYS_MAX).max(1));
         (0..of).map(move |number| Self { number, of })

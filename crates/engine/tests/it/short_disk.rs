@@ -23,7 +23,7 @@ pub(crate) struct ShortDisk {
     pub(crate) unreadable_in_steps: Option<CrawlNo>,
     /// Whether nothing can be written.
     pub(crate) is_read_only: bool,
-    /// Whether whoever writes panics.
+    /// Whether a write panics.
     pub(crate) is_faulty: bool,
     /// The thread that last changed the settings of a crawl.
     pub(crate) changed_by: Mutex<Option<String>>,

@@ -207,7 +207,7 @@ async fn quick_kills_set_nobody_aside() {
             assert_ne!(state_of(&bench, no).await, "paused", "kill {kill}, crawl {no}");
         }
     }
-    // Whoever asks for a crawl that is held does not wait.
+    // A user who asks for a crawl that is held does not wait.
     for no in 1..=2 {
         bench.client.post(&format!("/api/v1/crawls/crawl_{no}/resume"), &json!({})).await;
         bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
@@ -232,9 +232,8 @@ async fn one_kill_counts_for_nobody() {
     bench.stop().await;
 }
 
-/// Also a crawl that certainly ended the engine is like any other after half a minute.
-#[tokio::test]
-async fn a_crawl_that_runs_well_is_cleared() {
+/// A service that runs two crawls.
+async fn two_running() -> Bench {
     let bench = Bench::start(endless_site).await;
     for _ in 0..2 {
         bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
@@ -242,6 +241,13 @@ async fn a_crawl_that_runs_well_is_cleared() {
     for no in 1..=2 {
         bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
     }
+    bench
+}
+
+/// Also a crawl that certainly ended the engine is like any other after half a minute.
+#[tokio::test]
+async fn a_crawl_that_runs_well_is_cleared() {
+    let bench = two_running().await;
     let bench = bench
         .restart_after(|store| {
             for (no, is_certain) in [(1, true), (2, false)] {
@@ -262,13 +268,7 @@ async fn a_crawl_that_runs_well_is_cleared() {
 /// One row of one crawl once kept all crawls from being started.
 #[tokio::test]
 async fn a_crawl_whose_rows_are_damaged_is_set_aside_and_the_others_run() {
-    let bench = Bench::start(endless_site).await;
-    for _ in 0..2 {
-        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
-    }
-    for no in 1..=2 {
-        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
-    }
+    let bench = two_running().await;
     let bench = bench
         .restart_after(|store| {
             let key = [1_u32.to_be_bytes().as_slice(), b"site.test"].concat();
@@ -289,13 +289,7 @@ async fn a_crawl_whose_rows_are_damaged_is_set_aside_and_the_others_run() {
 /// Limits grow tighter, and stored crawls do not know.
 #[tokio::test]
 async fn a_crawl_whose_patterns_cannot_be_used_any_more_says_why() {
-    let bench = Bench::start(endless_site).await;
-    for _ in 0..2 {
-        bench.client.post("/api/v1/crawls", &json!({ "urls": ["http://site.test/"] })).await;
-    }
-    for no in 1..=2 {
-        bench.until(CrawlNo(no), |it| it.state == CrawlState::Running).await;
-    }
+    let bench = two_running().await;
     let bench = bench
         .restart_after(|store| {
             let mut crawl = store.crawl(CrawlNo(1)).unwrap().unwrap().crawl;
