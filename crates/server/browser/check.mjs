@@ -91,13 +91,18 @@ async function looksAtAnEmptyService() {
   }
 }
 
+/** The browser moves the focus in a task of its own, after the page is there. */
+const searchBoxHasFocus = (page) => page.waitForFunction(() => document.activeElement?.id === "q");
+
 async function searchesByTyping() {
   const { context, page, heard } = await eyes.window(service, { locale: "en" });
   await page.goto(service.url);
+  await searchBoxHasFocus(page);
   await page.keyboard.type("demo");
   await page.keyboard.press("Enter");
   await page.waitForURL("**/search?q=demo*");
   await page.keyboard.press("/");
+  await searchBoxHasFocus(page);
   await page.keyboard.type("zebra");
   await page.keyboard.press("Enter");
   await page.waitForURL("**/search?q=zebra*");
