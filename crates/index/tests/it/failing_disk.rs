@@ -93,12 +93,22 @@ fn a_commit_that_was_cut_short_does_not_stand_in_the_way_of_the_next() {
         }
         failures += 1;
         drop(index);
-        let index = SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
+        let index = open_when_free(dir.path());
         take_in(&index, 0, 5).unwrap_or_else(|error| panic!("sync {nth}: {error}"));
         assert_eq!(keys(&index), 10, "sync {nth}");
         index.validate().unwrap();
     }
     assert!(failures > 5, "the disk failed only {failures} times");
+}
+
+/// Opens an index whose last writer failed: its threads may still be ending, and hold the lock until then.
+fn open_when_free(dir: &std::path::Path) -> SearchIndex {
+    loop {
+        match SearchIndex::open(dir, IndexLimits::default()) {
+            Err(IndexError::Locked) => std::thread::yield_now(),
+            opened => return opened.unwrap(),
+        }
+    }
 }
 
 #[test]
