@@ -54,6 +54,7 @@ impl Faults {
                 | StoreError::Io { .. }
                 | StoreError::DiskFull(_)
                 | StoreError::Locked { .. }
+                | StoreError::StateDamaged(_)
                 | StoreError::Unusable(_),
             )
             | Ok(_) => {}
@@ -76,7 +77,12 @@ impl Faults {
                 | StoreError::Engine(_)
                 | StoreError::Io { .. }),
             ) => self.blame(&[crawl], &error.to_string()),
-            Err(StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_))
+            Err(
+                StoreError::DiskFull(_)
+                | StoreError::Locked { .. }
+                | StoreError::StateDamaged(_)
+                | StoreError::Unusable(_),
+            )
             | Ok(_) => {}
         }
         done
@@ -177,7 +183,10 @@ fn blame_of(error: &EngineError) -> Blame {
         EngineError::Parser(_)
         | EngineError::PartDied(_)
         | EngineError::Store(
-            StoreError::DiskFull(_) | StoreError::Locked { .. } | StoreError::Unusable(_),
+            StoreError::DiskFull(_)
+            | StoreError::Locked { .. }
+            | StoreError::StateDamaged(_)
+            | StoreError::Unusable(_),
         ) => Blame::Nobody,
     }
 }

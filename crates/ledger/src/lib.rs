@@ -309,6 +309,9 @@ pub enum StoreError {
     /// Bytes on disk are not what was written.
     #[error("damaged data: {0}")]
     Damaged(String),
+    /// The rows fall short of what was written, or cannot be read at all: rebuild them from the bodies.
+    #[error("{0}; {help}", help = .0.help())]
+    StateDamaged(Box<StateDamage>),
     /// The operating system refused.
     #[error("{doing}: {source}")]
     Io {
@@ -332,11 +335,44 @@ pub enum StoreError {
     Engine(String),
 }
 
+/// What is damaged of the rows, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateDamage {
+    /// The data directory.
+    pub data: String,
+    /// The damaged file, relative to the data directory.
+    pub file: String,
+    /// Where in the file the damage begins, if that is known.
+    pub byte: Option<u64>,
+    /// What is wrong or missing, in numbers.
+    pub what: String,
+}
+
+impl StateDamage {
+    /// What helps.
+    pub fn help(&self) -> String {
+        let data = &self.data;
+        format!(
+            "keep {data} as it is and restore it from a backup; the pages in its bodies/ are WARC records, which other tools read"
+        )
+    }
+}
+
+impl std::fmt::Display for StateDamage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, what, .. } = self;
+        match self.byte {
+            Some(byte) => write!(f, "{file} is damaged at byte {byte}: {what}"),
+            None => write!(f, "{file} is damaged: {what}"),
+        }
+    }
+}
+
 impl StoreError {
     /// Whether what is stored is at fault, and not the moment: it fails again at the next start.
     pub fn is_of_rows(&self) -> bool {
         match self {
-            Self::Damaged(_) | Self::Unreadable { .. } => true,
+            Self::Damaged(_) | Self::Unreadable { .. } | Self::StateDamaged(_) => true,
             Self::DiskFull(_)
             | Self::Locked { .. }
             | Self::Unusable(_)

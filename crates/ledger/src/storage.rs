@@ -240,8 +240,9 @@ pub trait Bodies: Send + Sync {
     /// Packs what is kept of a page into a blob; `None` if nothing is. Heavy and free of side effects.
     fn pack(&self, kept: &KeptParts<'_>) -> Option<Vec<u8>>;
     /// Appends blobs behind a committed end and syncs them. Gives their places and the new end, which
-    /// must be committed with the rows that point at them: what lies beyond the committed end is
-    /// overwritten.
+    /// must be committed with the rows that point at them: bytes beyond the committed end may be overwritten.
+    /// Where the bodies are shorter than was committed, or whole records of another process follow the
+    /// end, nothing is cut: the blobs go elsewhere.
     fn append(
         &self,
         crawl: CrawlNo,
@@ -252,7 +253,7 @@ pub trait Bodies: Send + Sync {
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// The extract in a blob, as JSON.
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError>;
-    /// Whether the bodies of a crawl reach up to a committed end: if not, nothing can be appended.
+    /// Whether the bodies of a crawl reach up to a committed end: if not, some of them are lost.
     fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError>;
     /// Aliases of the crawls that have bodies.
     fn crawls(&self) -> Result<Vec<String>, StoreError>;

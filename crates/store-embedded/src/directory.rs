@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
-use telusur_ledger::StoreError;
+use telusur_ledger::{StateDamage, StoreError};
 
 use crate::private_files::{close_to_others, create_private_dir, private_file};
 use crate::{io_error, state_files};
@@ -74,10 +74,11 @@ impl DataDir {
         let named = |error| io_error(format!("open the data directory {}", root.display()), error);
         refuse_foreign(root)?;
         create_private_dir(root).map_err(named)?;
-        let lock = take_lock(root)?;
+        let mut lock = take_lock(root)?;
         let (version, is_new) = match read_version(root)? {
             Some(version) => {
-                state_files::refuse_damaged(&root.join(STATE))?;
+                let state = root.join(STATE);
+                state_files::look(&state)?.prepare(&state)?;
                 (version, false)
             }
             None => {
@@ -88,6 +89,7 @@ impl DataDir {
                 (version, true)
             }
         };
+        sign_lock(root, &mut lock)?;
         close(root);
         for part in [STATE, BODIES] {
             create_private_dir(&root.join(part)).map_err(named)?;
@@ -227,7 +229,7 @@ fn take_lock(root: &Path) -> Result<File, StoreError> {
         ),
         _ => io_error(format!("lock {}", path.display()), error),
     };
-    let mut file = private_file().read(true).write(true).create(true).open(&path).map_err(named)?;
+    let file = private_file().read(true).write(true).create(true).open(&path).map_err(named)?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
         Err(rustix::io::Errno::WOULDBLOCK) => {
@@ -242,21 +244,25 @@ fn take_lock(root: &Path) -> Result<File, StoreError> {
         }
         Err(error) => return Err(named(error.into())),
     }
-    file.set_len(0).map_err(named)?;
-    file.rewind().map_err(named)?;
-    writeln!(file, "{}", std::process::id()).map_err(named)?;
     Ok(file)
+}
+
+/// Says in the lock who has it. Not before the directory was looked at: one that is refused stays as it is.
+fn sign_lock(root: &Path, lock: &mut File) -> Result<(), StoreError> {
+    let signed = lock.set_len(0).and_then(|()| lock.rewind());
+    let signed = signed.and_then(|()| writeln!(lock, "{}", std::process::id()));
+    signed.map_err(|error| io_error(format!("lock {}", root.join(LOCK_FILE).display()), error))
 }
 
 fn read_version(root: &Path) -> Result<Option<Version>, StoreError> {
     let path = root.join(VERSION_FILE);
-    let text = match fs::read_to_string(&path) {
+    let text = match fs::read(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error(format!("read {}", path.display()), error)),
         Ok(text) => text,
     };
-    let version: Version = serde_json::from_str(&text)
-        .map_err(|error| StoreError::Damaged(format!("{}: {error}", path.display())))?;
+    let version: Version =
+        serde_json::from_slice(&text).map_err(|error| damaged_version(root, error.to_string()))?;
     if version.product != "telusur" {
         return Err(StoreError::Unusable(format!(
             "{} belongs to {:?}, not to Telusur",
@@ -327,11 +333,17 @@ fn refuse_lost_version(root: &Path) -> Result<(), StoreError> {
     } else {
         return Ok(());
     };
-    Err(StoreError::Damaged(format!(
-        "{} is gone, and {part}/ beside it holds data, which is left as it is; put the file back from \
-         any copy of this directory (at most its format number has changed since), or name another directory with --data",
-        root.join(VERSION_FILE).display()
-    )))
+    let what = format!("it is gone, and {part}/ beside it holds data, which is left as it is");
+    Err(damaged_version(root, what))
+}
+
+fn damaged_version(root: &Path, what: String) -> StoreError {
+    StoreError::StateDamaged(Box::new(StateDamage {
+        data: root.display().to_string(),
+        file: VERSION_FILE.to_owned(),
+        byte: None,
+        what,
+    }))
 }
 
 /// Whether a directory is empty or does not exist.

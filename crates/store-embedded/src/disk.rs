@@ -13,9 +13,10 @@ use crate::private_files::{create_private_dir, private_file};
 pub trait Disk: Send + Sync {
     /// Makes a directory and its parents, and syncs the directory that holds it.
     fn create_dir(&self, dir: &str) -> io::Result<()>;
-    /// Opens a file for reading and appending, making it if it is new. A new file is durable only
-    /// after [`Disk::sync_dir`].
+    /// Opens a file that is there, for reading and appending.
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
+    /// The same, making the file if it is new. A new file is durable only after [`Disk::sync_dir`].
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>>;
     /// Makes the entries of a directory durable.
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
     /// The names of the directories at the top.
@@ -67,6 +68,11 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        let file = private_file().read(true).write(true).open(self.path(path))?;
+        Ok(Arc::new(RealFile(file)))
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = private_file();
         let file = options.read(true).write(true).create(true).open(self.path(path))?;
         Ok(Arc::new(RealFile(file)))

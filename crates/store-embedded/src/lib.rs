@@ -7,11 +7,14 @@
 
 mod directory;
 mod disk;
+mod journal;
+mod manifest;
 mod private_files;
 mod segment;
 mod state_files;
 mod tables;
 mod warc;
+mod witness;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,11 @@
 //! [`Segments`]: the append-only files that hold what came over the wire, a directory per crawl.
 //!
 //! The store's commit says how far each crawl's segments are valid ([`BodiesEnd`]). Bytes beyond
-//! that end were never acknowledged: the next writer starts at the committed end and cuts them.
+//! that end were never acknowledged: the next writer starts at the committed end and cuts them, unless
+//! there are whole records among them. Those may have been committed by rows that were lost: they stay,
+//! and so does a segment that is shorter than was committed. A new segment begins then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use telusur_ledger::{Bodies, BodiesEnd, Body, KeptParts, StoreError};
@@ -18,11 +20,17 @@ const SEGMENT_BYTES: u64 = 256 << 20;
 /// Segment files kept open for reading.
 const OPEN_FILES_MAX: usize = 64;
 
+/// What is read at once in the search for a record.
+const WINDOW_BYTES: u64 = 1 << 20;
+
 /// All segments of a store.
 pub struct Segments {
     disk: Arc<dyn Disk>,
     /// Protects the table of open files.
     open: Mutex<HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>>,
+    /// Protects the list of segments that this process writes: what they hold beyond the committed end is
+    /// its own, and was not committed.
+    written: Mutex<HashSet<(CrawlNo, u32)>>,
 }
 
 impl Bodies for Segments {
@@ -39,12 +47,10 @@ impl Bodies for Segments {
         if blobs.is_empty() {
             return Ok((Vec::new(), end));
         }
-        let mut end = end;
-        if end.segment == 0 || end.len >= SEGMENT_BYTES {
-            end = BodiesEnd { segment: end.segment + 1, len: 0 };
-        }
+        let begun = self.writer(crawl, end);
+        let (file, mut end) =
+            begun.map_err(|error| io_error(format!("write the segments of {crawl}"), error))?;
         let named = |error| io_error(format!("write {}", segment_path(crawl, end.segment)), error);
-        let file = self.writable(crawl, end).map_err(named)?;
         let mut places = Vec::with_capacity(blobs.len());
         let mut bytes = Vec::with_capacity(blobs.iter().map(|blob| blob.len()).sum());
         for blob in blobs {
@@ -90,6 +96,7 @@ impl Bodies for Segments {
 
     fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
         self.table().retain(|(owner, _), _| *owner != crawl);
+        self.written().retain(|(owner, _)| *owner != crawl);
         let dir = crawl.to_string();
         self.disk.remove_dir(&dir).map_err(|error| io_error(format!("delete bodies/{dir}"), error))
     }
@@ -98,7 +105,7 @@ impl Bodies for Segments {
 impl Segments {
     /// Segments on a disk.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
-        Self { disk, open: Mutex::new(HashMap::new()) }
+        Self { disk, open: Mutex::default(), written: Mutex::default() }
     }
 
     /// Reads a blob.
@@ -111,27 +118,79 @@ impl Segments {
         Ok(bytes)
     }
 
-    /// The file to append to, with everything beyond the committed end cut off.
-    fn writable(&self, crawl: CrawlNo, end: BodiesEnd) -> std::io::Result<Arc<dyn DiskFile>> {
-        if end.len == 0 {
-            self.disk.create_dir(&crawl.to_string())?;
-            let file = self.file(crawl, end.segment)?;
-            file.truncate(0)?;
-            self.disk.sync_dir(&crawl.to_string())?;
-            return Ok(file);
+    /// The file to append to, and from where on.
+    fn writer(
+        &self,
+        crawl: CrawlNo,
+        end: BodiesEnd,
+    ) -> std::io::Result<(Arc<dyn DiskFile>, BodiesEnd)> {
+        if (1..SEGMENT_BYTES).contains(&end.len)
+            && let Some(file) = self.continued(crawl, end)?
+        {
+            return Ok((file, end));
         }
-        let file = self.file(crawl, end.segment)?;
+        self.disk.create_dir(&crawl.to_string())?;
+        let mut segment = end.segment + 1;
+        let file = loop {
+            let file = self.disk.create(&segment_path(crawl, segment))?;
+            if self.may_cut(crawl, BodiesEnd { segment, len: 0 }, file.as_ref())? {
+                break file;
+            }
+            segment += 1;
+        };
+        file.truncate(0)?;
+        self.disk.sync_dir(&crawl.to_string())?;
+        self.table().insert((crawl, segment), Arc::clone(&file));
+        self.written().insert((crawl, segment));
+        Ok((file, BodiesEnd { segment, len: 0 }))
+    }
+
+    /// The segment that ends where it was committed, without anything behind that; `None` if it is left
+    /// as it is.
+    fn continued(
+        &self,
+        crawl: CrawlNo,
+        end: BodiesEnd,
+    ) -> std::io::Result<Option<Arc<dyn DiskFile>>> {
+        let left = |why: &str| {
+            let segment = segment_path(crawl, end.segment);
+            tracing::warn!(segment, committed = end.len, why, "a new segment begins");
+        };
+        let file = match self.file(crawl, end.segment) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                left("it is gone");
+                return Ok(None);
+            }
+            file => file?,
+        };
         let len = file.len()?;
         if len < end.len {
-            return Err(std::io::Error::new(
-                std::io::ErrorKind::UnexpectedEof,
-                format!("the file has {len} bytes, {} were committed", end.len),
-            ));
+            left("it is shorter than was committed");
+            return Ok(None);
         }
         if len > end.len {
+            if !self.may_cut(crawl, end, file.as_ref())? {
+                left("it has whole records behind what was committed");
+                return Ok(None);
+            }
             file.truncate(end.len)?;
         }
-        Ok(file)
+        self.written().insert((crawl, end.segment));
+        Ok(Some(file))
+    }
+
+    /// Whether nothing can be lost by cutting a segment here: this process wrote what follows and did not
+    /// commit it, or there is no whole record in it.
+    fn may_cut(
+        &self,
+        crawl: CrawlNo,
+        end: BodiesEnd,
+        file: &dyn DiskFile,
+    ) -> std::io::Result<bool> {
+        if self.written().contains(&(crawl, end.segment)) {
+            return Ok(true);
+        }
+        Ok(!has_record_from(file, end.len)?)
     }
 
     fn file(&self, crawl: CrawlNo, segment: u32) -> std::io::Result<Arc<dyn DiskFile>> {
@@ -150,6 +209,37 @@ impl Segments {
     fn table(&self) -> std::sync::MutexGuard<'_, HashMap<(CrawlNo, u32), Arc<dyn DiskFile>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn written(&self) -> std::sync::MutexGuard<'_, HashSet<(CrawlNo, u32)>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether a whole record begins anywhere from an offset on: the first ones may be torn.
+fn has_record_from(file: &dyn DiskFile, offset: u64) -> std::io::Result<bool> {
+    let len = file.len()?;
+    let mut window = Vec::new();
+    let mut at = offset;
+    while len.saturating_sub(at) >= warc::LEAD_BYTES as u64 {
+        let bytes = (len - at).min(WINDOW_BYTES);
+        window.resize(usize::try_from(bytes).expect("a window fits into memory"), 0);
+        file.read_at(at, &mut window)?;
+        for (place, lead) in window.windows(warc::LEAD_BYTES).enumerate() {
+            let record = at + place as u64;
+            let Some(blob_bytes) = warc::blob_bytes(lead) else { continue };
+            if blob_bytes > len - record {
+                continue;
+            }
+            let mut blob = vec![0; usize::try_from(blob_bytes).unwrap_or(usize::MAX)];
+            file.read_at(record, &mut blob)?;
+            if warc::is_whole(&blob) {
+                return Ok(true);
+            }
+        }
+        // The last bytes are looked at again: a record may begin in them.
+        at += bytes - (warc::LEAD_BYTES as u64 - 1);
+    }
+    Ok(false)
 }
 
 /// Names the place of the damage.

@@ -1,7 +1,7 @@
 //! [`Tables`]: the rows of a ledger in one key-value database with atomic batches.
 
 use std::ops::Bound;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fjall::compaction::Leveled;
@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use telusur_ledger::{Batch, Rows, StoreError, Table, WriteRows};
 use telusur_model::CrawlNo;
 
-use crate::io_error;
+use crate::manifest::BadFile;
+use crate::{io_error, state_files};
 
 /// Blocks of the key-value database held in memory.
 const CACHE_BYTES: u64 = 16 << 20;
@@ -35,6 +36,20 @@ pub struct Tables {
     database: Database,
     /// In the order of [`Table::ALL`].
     keyspaces: [Keyspace; Table::ALL.len()],
+    /// Last: it writes down how far the files have come when the database is closed.
+    _closing: Closing,
+}
+
+/// Writes the witness of a database that has been closed.
+struct Closing(PathBuf);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        // The one that was written at the opening stays, and still holds.
+        if let Err(error) = state_files::bear_witness(&self.0) {
+            tracing::warn!(%error, "the witness of the state was not written");
+        }
+    }
 }
 
 impl Tables {
@@ -46,14 +61,14 @@ impl Tables {
             .worker_threads(WORKERS)
             .max_cached_files(Some(cached_files_max()))
             .open()
-            .map_err(engine_error)?;
+            .map_err(|error| opening_error(path, error))?;
         let mut keyspaces = Vec::with_capacity(Table::ALL.len());
         for table in Table::ALL {
             let opened = database.keyspace(table.name(), || options(memtable_bytes(table)));
             keyspaces.push(opened.map_err(engine_error)?);
         }
         let keyspaces = keyspaces.try_into().unwrap_or_else(|_| unreachable!("one for each table"));
-        Ok(Self { database, keyspaces })
+        Ok(Self { database, keyspaces, _closing: Closing(path.to_owned()) })
     }
 
     fn keyspace(&self, table: Table) -> &Keyspace {
@@ -221,6 +236,17 @@ fn is_of_file(error: &std::io::Error) -> bool {
     !of_machine.iter().any(|machine| errno == Some(machine.raw_os_error()))
 }
 
+/// The same for what it says while it opens its files: a damaged one is named.
+fn opening_error(state: &Path, error: fjall::Error) -> StoreError {
+    match engine_error(error) {
+        StoreError::Engine(why) => state_files::damaged_table(state).unwrap_or_else(|| {
+            let path = state.to_owned();
+            state_files::damaged(state, BadFile { path, byte: None, what: why })
+        }),
+        other => other,
+    }
+}
+
 /// What the storage engine says, sorted by what the caller can do about it.
 fn engine_error(error: fjall::Error) -> StoreError {
     match error {
@@ -235,7 +261,6 @@ fn engine_error(error: fjall::Error) -> StoreError {
 mod tests {
     use std::fs;
     use std::os::unix::fs::FileExt;
-    use std::path::PathBuf;
 
     use super::*;
 

@@ -14,7 +14,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// First of the sixteen magic numbers of frames that zstd readers skip (RFC 8878, 3.1.2).
 const SKIPPED_FRAME: u32 = 0x184D_2A50;
 /// Magic, length of what follows, length of the zstd frame, hash of the zstd frame.
-const LEAD_BYTES: usize = 4 + 4 + 4 + 8;
+pub(crate) const LEAD_BYTES: usize = 4 + 4 + 4 + 8;
+/// What a reader skips in the small frame: length and hash.
+const LEAD_CONTENT_BYTES: u32 = 4 + 8;
 /// On pages of the web this level takes half the time of level 1 and a fifth more space.
 const LEVEL: i32 = -1;
 /// Largest blob that is unpacked: a body at the highest limit that can be set, with its extract.
@@ -43,7 +45,7 @@ pub(crate) fn pack(kept: &KeptParts<'_>) -> Option<Vec<u8>> {
     let hash = xxh3_64(&blob[LEAD_BYTES..]);
     let frame_bytes = u32::try_from(frame_bytes).expect("a page is far below 4 GiB");
     blob[..4].copy_from_slice(&SKIPPED_FRAME.to_le_bytes());
-    blob[4..8].copy_from_slice(&12_u32.to_le_bytes());
+    blob[4..8].copy_from_slice(&LEAD_CONTENT_BYTES.to_le_bytes());
     blob[8..12].copy_from_slice(&frame_bytes.to_le_bytes());
     blob[12..20].copy_from_slice(&hash.to_le_bytes());
     blob.shrink_to_fit();
@@ -177,6 +179,19 @@ fn find_record(mut records: &[u8], kind: RecordKind) -> Result<&[u8], StoreError
 
 fn damaged(what: &str) -> StoreError {
     StoreError::Damaged(format!("a stored record {what}"))
+}
+
+/// The length of the blob that begins with these bytes, if they can be the beginning of one.
+pub(crate) fn blob_bytes(lead: &[u8]) -> Option<u64> {
+    let number = |at: usize| lead.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+    let is_lead = number(0)? == SKIPPED_FRAME && number(4)? == LEAD_CONTENT_BYTES;
+    let frame_bytes = number(8).filter(|_| is_lead)?;
+    Some(LEAD_BYTES as u64 + u64::from(frame_bytes))
+}
+
+/// Whether a blob is what was written.
+pub(crate) fn is_whole(blob: &[u8]) -> bool {
+    checked_frame(blob).is_some()
 }
 
 fn checked_frame(blob: &[u8]) -> Option<&[u8]> {

@@ -331,6 +331,11 @@ pub fn store_message(error: &StoreError) -> Message {
         StoreError::DiskFull(_) => Message::new(Code::DiskFull, what)
             .hint("Nothing is lost. Free space, then: telusur resume last"),
         StoreError::Unusable(_) => Message::new(Code::UnusableData, what),
+        StoreError::StateDamaged(damage) => {
+            let help = damage.help();
+            Message::new(Code::DamagedState, damage.to_string())
+                .hint(format!("Nothing was changed. {}{}", help[..1].to_uppercase(), &help[1..]))
+        }
         StoreError::Damaged(_) | StoreError::Unreadable { .. } => {
             Message::new(Code::DamagedData, what).hint("See what is damaged: telusur verify")
         }

@@ -33,7 +33,7 @@ fn the_lock_is_free_when_its_owner_is_gone() {
 #[track_caller]
 fn refused(dir: &std::path::Path) -> String {
     match telusur_store_embedded::open(dir) {
-        Err(error @ (StoreError::Unusable(_) | StoreError::Damaged(_))) => error.to_string(),
+        Err(error @ (StoreError::Unusable(_) | StoreError::StateDamaged(_))) => error.to_string(),
         Err(error) => panic!("refused for another reason: {error}"),
         Ok(_) => panic!("opened"),
     }
@@ -101,7 +101,7 @@ fn the_mark_of_an_earlier_attempt_goes_last() {
 }
 
 /// Every file below a directory with its bytes.
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -114,7 +114,7 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-fn a_crawl() -> Crawl {
+pub(crate) fn a_crawl() -> Crawl {
     Crawl {
         no: CrawlNo(0),
         id: CrawlId::new(Timestamp(0), 0),
@@ -154,7 +154,7 @@ fn a_lost_version_file_costs_nothing_but_a_refusal() {
     fs::remove_file(&version).unwrap();
     let before = files(&dir.path().join("state"));
     let message = refused(dir.path());
-    assert!(message.contains("telusur.version") && message.contains("copy"), "{message}");
+    assert!(message.contains("telusur.version") && message.contains("from a backup"), "{message}");
     assert_eq!(files(&dir.path().join("state")), before, "nothing is touched");
     fs::write(&version, copy).unwrap();
     use telusur_ledger::CrawlStore;
@@ -210,7 +210,7 @@ fn what_is_there_is_told_apart_from_what_cannot_be_read() {
     let with_crawl = with_a_crawl();
     assert_eq!(DataDir::find(with_crawl.path()).unwrap(), Found::Data);
     fs::remove_file(with_crawl.path().join("telusur.version")).unwrap();
-    assert!(matches!(DataDir::find(with_crawl.path()), Err(StoreError::Damaged(_))));
+    assert!(matches!(DataDir::find(with_crawl.path()), Err(StoreError::StateDamaged(_))));
     // A file where a directory should be: the system refuses, whoever asks.
     let file = dir.path().join("file");
     fs::write(&file, "").unwrap();
@@ -223,7 +223,7 @@ fn a_lost_database_is_not_an_empty_one() {
     let dir = tempfile::tempdir().unwrap();
     drop(telusur_store_embedded::open(dir.path()).unwrap());
     fs::remove_dir_all(dir.path().join("state")).unwrap();
-    assert!(refused(dir.path()).contains("state is gone"));
+    assert!(refused(dir.path()).contains("state is damaged: it is gone"));
 }
 
 #[test]

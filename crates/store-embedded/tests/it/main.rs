@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod conformance;
+mod damaged_state;
 mod directory;
 mod older_format;
 mod power_loss;

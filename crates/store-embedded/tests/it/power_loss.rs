@@ -83,14 +83,74 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
     assert_eq!(file.len().unwrap(), end.len);
 }
 
+/// It once kept the crawl from ever going on.
 #[test]
-fn a_segment_that_lost_acknowledged_bytes_is_damage_and_not_silence() {
+fn a_segment_that_lost_acknowledged_bytes_stays_as_it_is_and_a_new_one_begins() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
     let (places, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
     disk.open("crawl_1/00000001.warc.zst").unwrap().truncate(2).unwrap();
     assert!(segments.read(CRAWL, places[0]).is_err());
-    assert!(segments.append(CRAWL, end, &[b"second"]).is_err());
+    let (places, end) = segments.append(CRAWL, end, &[b"second"]).unwrap();
+    assert_eq!((places[0].segment, end.segment), (2, 2));
+    assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
+    assert_eq!(disk.content("crawl_1/00000001.warc.zst").unwrap(), b"fi");
+}
+
+#[test]
+fn a_segment_that_is_gone_is_not_made_by_reading() {
+    let disk = SimDisk::new();
+    let segments = Segments::new(Arc::new(disk.clone()));
+    let blob = telusur_model::BlobRef { segment: 1, offset: 0, len: 5 };
+    disk.create_dir("crawl_1").unwrap();
+    assert!(segments.read(CRAWL, blob).is_err());
+    assert_eq!(disk.paths(), Vec::<String>::new());
+    let (places, _) = segments.append(CRAWL, BodiesEnd { segment: 1, len: 5 }, &[b"x"]).unwrap();
+    assert_eq!(places[0].segment, 2);
+}
+
+/// A journal that was rolled back once made the next writer cut pages away that had been committed.
+#[test]
+fn whole_records_behind_the_committed_end_are_never_cut() {
+    let page = |url: &str| {
+        let raw = telusur_model::RawPage {
+            url: telusur_model::PageUrl::parse(url).unwrap(),
+            status: 200,
+            headers: Vec::new(),
+            body: b"a page".to_vec().into(),
+            truncated: false,
+            wire_bytes: 6,
+        };
+        let crawl = telusur_ledger::conformance::crawl(&[url]);
+        let kept = telusur_ledger::KeptParts {
+            crawl: &crawl,
+            at: telusur_model::Timestamp(1),
+            url,
+            answer: Some(&raw),
+            extract: None,
+        };
+        Segments::new(Arc::new(SimDisk::new())).pack(&kept).unwrap()
+    };
+    let (first, second) = (page("http://a.test/1"), page("http://a.test/2"));
+    let disk = SimDisk::new();
+    let segments = Segments::new(Arc::new(disk.clone()));
+    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[&first]).unwrap();
+    segments.append(CRAWL, end, &[b"torn", &second]).unwrap();
+    let before = disk.content("crawl_1/00000001.warc.zst").unwrap();
+    // Another process, with rows that know of the first page only.
+    let segments = Segments::new(Arc::new(disk.clone()));
+    let (places, end) = segments.append(CRAWL, end, &[&second]).unwrap();
+    assert_eq!(places[0].segment, 2);
+    assert_eq!(disk.content("crawl_1/00000001.warc.zst").unwrap(), before);
+    // What it wrote itself and did not commit is its own to cut.
+    segments.append(CRAWL, end, &[&first]).unwrap();
+    let (places, _) = segments.append(CRAWL, end, &[&second]).unwrap();
+    assert_eq!((places[0].segment, places[0].offset), (2, end.len));
+    // The same for a segment that was begun and not committed.
+    let segments = Segments::new(Arc::new(disk.clone()));
+    let (places, _) =
+        segments.append(CRAWL, BodiesEnd { segment: 1, len: 1 << 30 }, &[&first]).unwrap();
+    assert_eq!(places[0].segment, 3);
 }
 
 #[test]

@@ -118,6 +118,25 @@ impl SimDisk {
         }
     }
 
+    fn open_file(&self, path: &str, makes_new: bool) -> io::Result<Arc<dyn DiskFile>> {
+        let mut state = self.lock();
+        state.call(DiskCall::Open, path)?;
+        state.check_dir(parent(path))?;
+        let (no, is_new) = match state.entries.get(path) {
+            Some(Entry::File(no)) => (*no, false),
+            Some(Entry::Dir) => return Err(io::ErrorKind::IsADirectory.into()),
+            None if !makes_new => return Err(io::ErrorKind::NotFound.into()),
+            None => {
+                let no = FileNo(state.files.len());
+                state.files.push(SimFile::default());
+                state.entries.insert(path.to_owned(), Entry::File(no));
+                (no, true)
+            }
+        };
+        state.events.push(DiskEvent::Open { path: path.to_owned(), is_new });
+        Ok(Arc::new(OpenFile { disk: self.clone(), no, path: path.to_owned() }))
+    }
+
     fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,21 +162,11 @@ impl Disk for SimDisk {
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let mut state = self.lock();
-        state.call(DiskCall::Open, path)?;
-        state.check_dir(parent(path))?;
-        let (no, is_new) = match state.entries.get(path) {
-            Some(Entry::File(no)) => (*no, false),
-            Some(Entry::Dir) => return Err(io::ErrorKind::IsADirectory.into()),
-            None => {
-                let no = FileNo(state.files.len());
-                state.files.push(SimFile::default());
-                state.entries.insert(path.to_owned(), Entry::File(no));
-                (no, true)
-            }
-        };
-        state.events.push(DiskEvent::Open { path: path.to_owned(), is_new });
-        Ok(Arc::new(OpenFile { disk: self.clone(), no, path: path.to_owned() }))
+        self.open_file(path, false)
+    }
+
+    fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
+        self.open_file(path, true)
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {

@@ -10,7 +10,7 @@ fn seeds() -> std::ops::Range<u64> {
 }
 
 fn open(disk: &SimDisk, path: &str) -> Arc<dyn DiskFile> {
-    disk.open(path).unwrap()
+    disk.create(path).unwrap()
 }
 
 /// A disk with the synced file `d/f` of these bytes.
@@ -147,11 +147,11 @@ fn similar_names_are_not_within_a_directory() {
 #[test]
 fn files_need_their_directory() {
     let disk = SimDisk::new();
-    assert_eq!(disk.open("a/f").err().unwrap().kind(), io::ErrorKind::NotFound);
+    assert_eq!(disk.create("a/f").err().unwrap().kind(), io::ErrorKind::NotFound);
     assert_eq!(disk.sync_dir("a").unwrap_err().kind(), io::ErrorKind::NotFound);
     disk.create_dir("a/b").unwrap();
-    assert_eq!(disk.open("a/b").err().unwrap().kind(), io::ErrorKind::IsADirectory);
-    assert!(seeds().all(|seed| disk.crash(seed).open("a/b/f").is_ok()));
+    assert_eq!(disk.create("a/b").err().unwrap().kind(), io::ErrorKind::IsADirectory);
+    assert!(seeds().all(|seed| disk.crash(seed).create("a/b/f").is_ok()));
 }
 
 #[test]

@@ -1,0 +1,168 @@
+//! Damage in `state/` is named, and a directory that is refused stays as it is.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use telusur_ledger::{CrawlStore, NewCrawl, StateDamage, StoreError};
+
+use crate::directory::{a_crawl, files};
+
+/// A closed directory whose journal holds some hundred steps.
+fn with_steps() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    for random in 0..300 {
+        store.create(NewCrawl { crawl: a_crawl(), random }).unwrap();
+    }
+    store.close().unwrap();
+    dir
+}
+
+#[track_caller]
+fn refused(dir: &Path) -> StateDamage {
+    let before = files(dir);
+    let damage = match telusur_store_embedded::open(dir) {
+        Err(StoreError::StateDamaged(damage)) => *damage,
+        Err(error) => panic!("refused for another reason: {error}"),
+        Ok(_) => panic!("opened"),
+    };
+    let after = files(dir);
+    let changed = |(path, bytes): &(&PathBuf, &Vec<u8>)| after.get(*path) != Some(*bytes);
+    assert_eq!(before.iter().filter(changed).map(|(path, _)| path).next(), None, "changed");
+    assert_eq!(before.len(), after.len());
+    assert!(damage.help().contains("from a backup"), "{damage}");
+    damage
+}
+
+fn put_back(dir: &Path, whole: &BTreeMap<PathBuf, Vec<u8>>) {
+    fs::remove_dir_all(dir.join("state")).unwrap();
+    for (path, bytes) in whole {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+}
+
+/// The end of the journal that was written: the rest of the file is zeros.
+fn written(journal: &[u8]) -> usize {
+    journal.iter().rposition(|byte| *byte != 0).unwrap() + 1
+}
+
+/// One zeroed block in the journal of a finished crawl once cost everything behind it, silently.
+#[test]
+fn a_zeroed_block_in_the_journal_is_named_wherever_it_is() {
+    let dir = with_steps();
+    let path = dir.path().join("state/0.jnl");
+    let mut whole = fs::read(&path).unwrap();
+    whole.truncate(written(&whole));
+    assert!(whole.len() > 64 << 10, "{}", whole.len());
+    for place in 0..32 {
+        let at = (whole.len() - 4096) * place / 31;
+        let mut damaged = whole.clone();
+        damaged[at..at + 4096].fill(0);
+        fs::write(&path, &damaged).unwrap();
+        let damage = refused(dir.path());
+        assert_eq!(damage.file, "state/0.jnl");
+        if place < 31 {
+            assert!(
+                damage.byte.unwrap() <= at as u64 && damage.what.contains("behind it"),
+                "{damage}"
+            );
+        }
+    }
+    fs::write(&path, &whole).unwrap();
+    telusur_store_embedded::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_journal_that_is_empty_cut_or_gone_is_named() {
+    let dir = with_steps();
+    let path = dir.path().join("state/0.jnl");
+    let whole = fs::read(&path).unwrap();
+    for len in [0, 1, written(&whole) / 2, written(&whole) - 1] {
+        fs::write(&path, &whole[..len]).unwrap();
+        let damage = refused(dir.path());
+        assert!(damage.what.contains("was written"), "{damage}");
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(refused(dir.path()).file, "state/0.jnl");
+}
+
+/// Small files of the database: the lists of tables, and what names them.
+#[test]
+fn damaged_lists_of_tables_are_named() {
+    let dir = with_steps();
+    let whole: BTreeMap<_, _> = files(&dir.path().join("state"));
+    // Older lists may be left over; the next opening deletes them.
+    let is_newest = |path: &Path, name: &str| {
+        let current = whole.get(&path.with_file_name("current"));
+        current.is_some_and(|current| name == format!("v{}", current[0]))
+    };
+    let small = |path: &Path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name == "version" || name == "current" || is_newest(path, &name)
+    };
+    for (path, bytes) in whole.iter().filter(|(path, _)| small(path)) {
+        for damaged in [vec![], vec![0; bytes.len()], vec![0xff; bytes.len()], {
+            let mut flipped = bytes.clone();
+            flipped[bytes.len() / 2] ^= 4;
+            flipped
+        }] {
+            fs::write(path, damaged).unwrap();
+            refused(dir.path());
+        }
+        fs::remove_file(path).unwrap();
+        refused(dir.path());
+        fs::write(path, bytes).unwrap();
+    }
+    put_back(dir.path(), &whole);
+    telusur_store_embedded::open(dir.path()).unwrap();
+}
+
+/// Every table file, damaged at many places: opened or refused with its name, and never a panic.
+#[test]
+fn damaged_tables_are_named() {
+    let dir = with_steps();
+    let whole: BTreeMap<_, _> = files(&dir.path().join("state"));
+    let tables = whole.iter().filter(|(path, _)| path.parent().unwrap().ends_with("tables"));
+    let mut named = 0;
+    for (place, (path, bytes)) in tables.enumerate() {
+        for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << (place % 8);
+            fs::write(path, damaged).unwrap();
+            match telusur_store_embedded::open(dir.path()) {
+                Ok(store) => drop(store),
+                Err(StoreError::StateDamaged(damage)) => {
+                    assert!(path.ends_with(&damage.file), "{damage}");
+                    named += 1;
+                }
+                Err(StoreError::Unreadable { .. }) => named += 1,
+                Err(error) => panic!("{error}"),
+            }
+            put_back(dir.path(), &whole);
+        }
+    }
+    assert!(named > 0, "no damage was found");
+}
+
+#[test]
+fn a_copy_without_locks_and_witness_opens() {
+    let dir = with_steps();
+    for file in ["state/lock", "telusur.lock", "state/telusur.witness"] {
+        fs::remove_file(dir.path().join(file)).unwrap();
+    }
+    telusur_store_embedded::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_damaged_version_file_names_the_way_out() {
+    let dir = with_steps();
+    let path = dir.path().join("telusur.version");
+    for bytes in [&b""[..], b"{", b"\xff\xfe", b"null"] {
+        fs::write(&path, bytes).unwrap();
+        assert_eq!(refused(dir.path()).file, "telusur.version");
+    }
+    fs::remove_file(&path).unwrap();
+    assert_eq!(refused(dir.path()).file, "telusur.version");
+}
