@@ -64,6 +64,10 @@ impl ChangeSource for StoredSource {
                 let content = contents.next().flatten();
                 FollowedChange::Page(Box::new(FollowedPage { record: *record, content }))
             }
+            // A page without content is not to be found.
+            StoreChange::Lost(record) => {
+                FollowedChange::Page(Box::new(FollowedPage { record: *record, content: None }))
+            }
             StoreChange::Removed { seq, crawl } => FollowedChange::Removed { seq, crawl },
         });
         Ok(ChangeBatch { changes: changes.collect(), upto })

@@ -163,7 +163,7 @@ impl<S: Storage> Ledger<S> {
             let mut batch = Batch::default();
             for row in self.rows().prefix(table, crawl_key(no)).take(REMOVE_BATCH_ROWS) {
                 let key = row?.0;
-                if table == Table::Pages {
+                if matches!(table, Table::Pages | Table::Lost) {
                     batch.remove(Table::Order, layout::order_key(layout::seq_of(&key)?));
                 }
                 batch.remove(table, &*key);

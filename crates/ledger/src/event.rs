@@ -3,10 +3,12 @@
 //! Events are plain data: they can be written down, sent and folded again elsewhere. The same events in
 //! the same order give the same rows, however they are cut into batches.
 
+use std::borrow::Borrow;
+
 use serde::{Deserialize, Serialize};
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, EngineFault, Host, OriginRow, PageRecord, Reason, Site, Timestamp,
-    Visit,
+    Crawl, CrawlNo, CrawlState, EngineFault, Host, OriginRow, PageRecord, PageUrl, Reason, Site,
+    Timestamp, UrlKey, Visit,
 };
 
 use crate::links::LinksFound;
@@ -87,6 +89,8 @@ pub enum Event {
         /// How far.
         mark: TrapMark,
     },
+    /// The body of a stored page cannot be read: the page goes, and is asked for again.
+    PageLost(Box<PageLost>),
 }
 
 /// Which slots an event concerns.
@@ -232,6 +236,35 @@ pub enum VisitOutcome {
     },
 }
 
+/// A stored page whose body cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageLost {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// Its address; of an id that was redirected, the address of the id.
+    pub url: PageUrl,
+    /// Its identity.
+    pub key: UrlKey,
+    /// How it is asked for again.
+    pub again: LostPageRetry,
+}
+
+/// How a lost page is asked for again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LostPageRetry {
+    /// Its URL goes back to the queue, at a place that the fold gives it.
+    Queue(Box<Visit>),
+    /// Its id is a hole.
+    Id {
+        /// In this walk.
+        walk: u32,
+        /// At this position.
+        position: u64,
+    },
+    /// Not at all: nobody knows where it came from.
+    Never,
+}
+
 /// How far pages of one URL shape say the same: what makes a trap end, and stay ended after the next
 /// start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -270,6 +303,7 @@ impl Event {
             Self::HostGivenUp(give_up) => Some(give_up.crawl),
             Self::DocumentImported(page) | Self::PageReadAgain(page) => Some(page.crawl),
             Self::AskedAgain(visit) => Some(visit.crawl),
+            Self::PageLost(lost) => Some(lost.crawl),
             Self::CrawlChanged { crawl, .. }
             | Self::CrawlRan { crawl, .. }
             | Self::BudgetsRaised { crawl }
@@ -300,6 +334,7 @@ impl Event {
                 Owner::Site(page.url.host().site())
             }
             Self::AskedAgain(visit) => Owner::Site(visit.url.host().site()),
+            Self::PageLost(lost) => Owner::Site(lost.url.host().site()),
             Self::IdsMarked { site, .. } | Self::TrapNoted { site, .. } => {
                 Owner::Site(site.clone())
             }
@@ -337,13 +372,14 @@ impl Event {
             // Its body is where it was.
             | Self::PageReadAgain(_)
             | Self::AskedAgain(_)
+            | Self::PageLost(_)
             | Self::TrapNoted { .. } => None,
         }
     }
 }
 
 /// Writes events down, behind the version of their encoding.
-pub fn encode_events(events: &[Event]) -> Vec<u8> {
+pub fn encode_events<E: Borrow<Event> + Serialize>(events: &[E]) -> Vec<u8> {
     postcard::to_extend(events, vec![VERSION])
         .expect("events hold nothing that postcard cannot write")
 }

@@ -2,13 +2,15 @@
 //! content, so that a ledger can be dropped and opened again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_model::{BlobRef, CrawlNo};
 
-use crate::storage::{Batch, Bodies, BodiesEnd, KeptParts, Rows, Storage, Table, WriteRows};
-use crate::{Body, StoreError};
+use crate::storage::{
+    Batch, Bodies, BodiesEnd, BytesRange, KeptParts, Rows, Scanned, Storage, Table, WriteRows,
+};
+use crate::{Body, StoreError, layout};
 
 /// The only segment of a crawl.
 const SEGMENT: u32 = 1;
@@ -22,14 +24,46 @@ pub struct InMemory {
     /// Guards the tables for the length of one operation. Snapshots share them until the next commit.
     tables: Arc<Mutex<Arc<Tables>>>,
     /// Guards the bodies for the length of one operation.
-    bodies: Arc<Mutex<HashMap<CrawlNo, Vec<u8>>>>,
+    bodies: Arc<Mutex<HashMap<CrawlNo, InMemoryBodies>>>,
+}
+
+/// The bodies of one crawl.
+#[derive(Default)]
+struct InMemoryBodies {
+    bytes: Vec<u8>,
+    /// What is where, in order.
+    items: Vec<Scanned>,
+    settings: Option<Vec<u8>>,
 }
 
 impl InMemory {
-    /// A hash over all rows of all tables: equal for equal rows.
+    /// The same bodies, and no rows.
+    pub fn without_rows(&self) -> Self {
+        Self { tables: Arc::default(), bodies: Arc::clone(&self.bodies) }
+    }
+
+    /// Makes every blob or record unreadable that `is_lost` says so of, by its number among those of its
+    /// crawl.
+    pub fn damage(&self, mut is_lost: impl FnMut(CrawlNo, usize) -> bool) {
+        for (crawl, bodies) in lock(&self.bodies).iter_mut() {
+            for (number, item) in bodies.items.iter_mut().enumerate() {
+                let BlobRef { segment, offset: first, len } = place_of(item);
+                if is_lost(*crawl, number) {
+                    let end = first + u64::from(len);
+                    *item = Scanned::Unreadable(BytesRange { segment, first, end });
+                }
+            }
+        }
+    }
+
+    /// A hash over all rows of all tables: equal for equal rows. How events are cut into steps, and what is
+    /// learned again, does not matter.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for ((table, key), value) in lock(&self.tables).iter() {
+            if is_of_steps(*table, key) {
+                continue;
+            }
             for part in [table.name().as_bytes(), key, value] {
                 hasher.update(&(part.len() as u64).to_le_bytes());
                 hasher.update(part);
@@ -45,13 +79,19 @@ impl InMemory {
         let (ours, theirs) = (lock(&self.tables).clone(), lock(&other.tables).clone());
         let keys: BTreeSet<_> = ours.keys().chain(theirs.keys()).collect();
         keys.into_iter()
-            .filter(|key| ours.get(key) != theirs.get(key))
+            .filter(|key| ours.get(key) != theirs.get(key) && !is_of_steps(key.0, &key.1))
             .map(|key| {
                 let (table, name) = (key.0.name(), String::from_utf8_lossy(&key.1));
                 format!("{table} {name:?}: {:?} and {:?}", ours.get(key), theirs.get(key))
             })
             .collect()
     }
+}
+
+/// Whether a row says how far steps and their records have come.
+fn is_of_steps(table: Table, key: &[u8]) -> bool {
+    let is_end = key.starts_with(layout::META_BODIES_ENDS.as_bytes());
+    table == Table::Meta && (is_end || key == layout::META_STEP.as_bytes())
 }
 
 impl Storage for InMemory {
@@ -76,6 +116,10 @@ impl Storage for InMemory {
 
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
+    }
+
+    fn location(&self) -> String {
+        "memory".to_owned()
     }
 }
 
@@ -178,17 +222,18 @@ impl Bodies for InMemory {
         crawl: CrawlNo,
         end: BodiesEnd,
         blobs: &[&[u8]],
-    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError> {
+        record: impl FnOnce(&[BlobRef]) -> Vec<u8>,
+    ) -> Result<BodiesEnd, StoreError> {
         let mut bodies = lock(&self.bodies);
-        let bytes = bodies.entry(crawl).or_default();
-        bytes.truncate(usize::try_from(end.len).unwrap_or(usize::MAX));
-        let mut places = Vec::with_capacity(blobs.len());
-        for blob in blobs {
-            let len = u32::try_from(blob.len()).expect("bodies of tests are small");
-            places.push(BlobRef { segment: SEGMENT, offset: bytes.len() as u64, len });
-            bytes.extend_from_slice(blob);
-        }
-        Ok((places, BodiesEnd { segment: SEGMENT, len: bytes.len() as u64 }))
+        let bodies = bodies.entry(crawl).or_default();
+        bodies.bytes.truncate(usize::try_from(end.len).unwrap_or(usize::MAX));
+        bodies.items.retain(|item| place_of(item).offset < end.len);
+        let places: Vec<BlobRef> = blobs.iter().map(|blob| push(&mut bodies.bytes, blob)).collect();
+        bodies.items.extend(places.iter().copied().map(Scanned::Blob));
+        let record = record(&places);
+        let place = push(&mut bodies.bytes, &record);
+        bodies.items.push(Scanned::Step(place));
+        Ok(BodiesEnd { segment: SEGMENT, len: bodies.bytes.len() as u64 })
     }
 
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
@@ -201,9 +246,49 @@ impl Bodies for InMemory {
         Ok(extract)
     }
 
+    fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError> {
+        let bodies = lock(&self.bodies);
+        let first = usize::try_from(place.offset).unwrap_or(usize::MAX);
+        let bytes = bodies.get(&crawl).and_then(|bodies| bodies.bytes.get(first..));
+        let record = bytes.and_then(|bytes| bytes.get(..usize::try_from(place.len).ok()?));
+        record.map(<[u8]>::to_vec).ok_or_else(|| nothing_at(crawl, first))
+    }
+
+    fn is_whole(&self, crawl: CrawlNo, blob: BlobRef) -> Result<bool, StoreError> {
+        Ok(self.parts(crawl, blob).is_ok())
+    }
+
     fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
-        let len = lock(&self.bodies).get(&crawl).map_or(0, Vec::len);
-        Ok(len as u64 >= end.len)
+        Ok(self.len(crawl) >= end.len)
+    }
+
+    fn has_more(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        Ok(self.len(crawl) > end.len)
+    }
+
+    fn scan(
+        &self,
+        crawl: CrawlNo,
+        from: BodiesEnd,
+        each: &mut dyn FnMut(Scanned) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let items = lock(&self.bodies).get(&crawl).map(|bodies| bodies.items.clone());
+        let items = items.unwrap_or_default().into_iter();
+        for item in items.filter(|item| place_of(item).offset >= from.len) {
+            if each(item)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn put_settings(&self, crawl: CrawlNo, json: &[u8]) -> Result<(), StoreError> {
+        lock(&self.bodies).entry(crawl).or_default().settings = Some(json.to_vec());
+        Ok(())
+    }
+
+    fn settings(&self, crawl: CrawlNo) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(lock(&self.bodies).get(&crawl).and_then(|bodies| bodies.settings.clone()))
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {
@@ -216,12 +301,38 @@ impl Bodies for InMemory {
     }
 }
 
+/// Where a blob or record is.
+fn place_of(item: &Scanned) -> BlobRef {
+    match item {
+        Scanned::Blob(place) | Scanned::Step(place) => *place,
+        Scanned::Unreadable(bytes) => {
+            BlobRef { segment: bytes.segment, offset: bytes.first, len: 0 }
+        }
+    }
+}
+
+/// Appends a blob.
+fn push(bytes: &mut Vec<u8>, blob: &[u8]) -> BlobRef {
+    let len = u32::try_from(blob.len()).expect("bodies of tests are small");
+    let place = BlobRef { segment: SEGMENT, offset: bytes.len() as u64, len };
+    bytes.extend_from_slice(blob);
+    place
+}
+
+fn nothing_at(crawl: CrawlNo, offset: usize) -> StoreError {
+    StoreError::Damaged(format!("{crawl} has no body at {offset}"))
+}
+
 impl InMemory {
+    fn len(&self, crawl: CrawlNo) -> u64 {
+        lock(&self.bodies).get(&crawl).map_or(0, |bodies| bodies.bytes.len() as u64)
+    }
+
     fn parts(&self, crawl: CrawlNo, blob: BlobRef) -> Result<[Vec<u8>; 3], StoreError> {
         let bodies = lock(&self.bodies);
         let first = usize::try_from(blob.offset).unwrap_or(usize::MAX);
-        let parts = bodies.get(&crawl).and_then(|bytes| bytes.get(first..)).and_then(split);
-        parts.ok_or_else(|| StoreError::Damaged(format!("{crawl} has no body at {first}")))
+        let bytes = bodies.get(&crawl).and_then(|bodies| bodies.bytes.get(first..));
+        bytes.and_then(split).ok_or_else(|| nothing_at(crawl, first))
     }
 }
 

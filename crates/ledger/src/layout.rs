@@ -10,6 +10,8 @@ use telusur_model::{
 pub(crate) const META_CLOSED: &str = "closed";
 pub(crate) const META_SEQ: &str = "seq";
 pub(crate) const META_CRAWLS: &str = "crawls";
+/// The last step whose record is in the bodies.
+pub(crate) const META_STEP: &str = "step";
 
 /// Where the ends of all crawls' segments begin.
 pub(crate) const META_BODIES_ENDS: &str = "segment_end/";

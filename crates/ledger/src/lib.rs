@@ -5,6 +5,7 @@
 //! its page and its links, and nothing is reported stored before that step is durable. This crate has no
 //! storage engine, no clock, no randomness and no thread.
 
+mod base_records;
 pub mod conformance;
 mod crawls;
 mod event;
@@ -18,7 +19,9 @@ mod memory;
 mod pages;
 mod queue;
 mod recent;
+mod redo;
 mod step;
+mod step_record;
 mod storage;
 mod url_record;
 mod verify;
@@ -32,14 +35,16 @@ use telusur_model::{
 };
 
 pub use crate::event::{
-    CrawlAccepted, CrawlChange, Event, GiveUp, HostNote, IdEnded, IdEnding, Owner, TrapMark,
-    VisitEnded, VisitOutcome, decode_events, encode_events,
+    CrawlAccepted, CrawlChange, Event, GiveUp, HostNote, IdEnded, IdEnding, LostPageRetry, Owner,
+    PageLost, TrapMark, VisitEnded, VisitOutcome, decode_events, encode_events,
 };
 pub use crate::ledger::Ledger;
 pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
+pub use crate::redo::{LostPage, RecoverProgress, Recovered, UnreadableBytes};
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
-    Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table, WriteRows,
+    Batch, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage, Table,
+    WriteRows,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
@@ -179,6 +184,8 @@ pub trait PageStore: Send + Sync {
 pub enum StoreChange {
     /// A page was stored, replaced or read again: its record, at its place.
     Page(Box<PageRecord>),
+    /// A page was lost: the record that it had, at the place of the loss, and nothing of its content.
+    Lost(Box<PageRecord>),
     /// A crawl was removed, with all its pages.
     Removed {
         /// The place of the removal.
@@ -192,16 +199,16 @@ impl StoreChange {
     /// Its place in the order of changes.
     pub fn seq(&self) -> u64 {
         match self {
-            Self::Page(page) => page.seq,
+            Self::Page(page) | Self::Lost(page) => page.seq,
             Self::Removed { seq, .. } => *seq,
         }
     }
 
-    /// The page, if it is one.
+    /// The page, if it is one that is stored.
     pub fn page(&self) -> Option<&PageRecord> {
         match self {
             Self::Page(page) => Some(page),
-            Self::Removed { .. } => None,
+            Self::Lost(_) | Self::Removed { .. } => None,
         }
     }
 }

@@ -44,6 +44,11 @@ impl<S: Storage> Ledger<S> {
             }
             Ok(())
         })?;
+        self.copy_rows(Table::Lost, |batch, key, _| {
+            let entry = layout::page_entry(layout::owner_of(key)?);
+            batch.insert(Table::Order, layout::order_key(layout::seq_of(key)?), entry);
+            Ok(())
+        })?;
         self.copy_rows(Table::Pages, |batch, key, value| {
             let page: PageRecord = layout::decode(value, "pages")?;
             let entry = layout::page_entry(page.crawl);
@@ -143,14 +148,23 @@ impl<S: Storage> Ledger<S> {
             };
             // A page that was replaced between the two reads comes again at its new place.
             if is_there {
-                let page = self.page_record(crawl, seq)?;
-                changes.extend(page.map(|page| StoreChange::Page(Box::new(page))));
+                changes.extend(self.page_change(crawl, seq)?);
             }
             if changes.len() >= max {
                 break;
             }
         }
         Ok(changes)
+    }
+
+    /// The page that was stored or lost at a place.
+    fn page_change(&self, crawl: CrawlNo, seq: u64) -> Result<Option<StoreChange>, StoreError> {
+        if let Some(page) = self.page_record(crawl, seq)? {
+            return Ok(Some(StoreChange::Page(Box::new(page))));
+        }
+        let lost = self.rows().get(Table::Lost, layout::page_key(crawl, seq))?;
+        let lost = lost.map(|row| layout::decode(&row, "lost")).transpose()?;
+        Ok(lost.map(|page| StoreChange::Lost(Box::new(page))))
     }
 
     /// The place of the last change, or 0.

@@ -14,6 +14,8 @@ use crate::storage::{BodiesEnd, Rows, Table};
 pub(crate) struct Memory {
     /// The last sequence number given to a queued URL or a page.
     pub(crate) seq: u64,
+    /// The last step whose record is in the bodies.
+    pub(crate) step: u64,
     /// The last crawl number given.
     pub(crate) crawls: u32,
     /// The storage's seed of URL keys, for crawls that have none of their own.
@@ -42,16 +44,14 @@ impl Memory {
     /// What the last owner left, and whether it closed the store.
     pub(crate) fn load(rows: &impl Rows, key_seed: u64) -> Result<(Self, bool), StoreError> {
         let meta = |name: &str| rows.get(Table::Meta, name);
-        let number = |name: &str| match meta(name)? {
-            Some(bytes) => decode_u64(&bytes, name),
-            None => Ok(0),
-        };
+        let number = |name: &str| meta_number(rows, name);
         // A store that never had an owner was not killed either.
         let was_closed = meta(layout::META_CLOSED)?.is_none_or(|flag| *flag == [1]);
         let crawls = u32::try_from(number(layout::META_CRAWLS)?)
             .map_err(|_| StoreError::Damaged("the number of crawls is too large".into()))?;
         let memory = Self {
             seq: number(layout::META_SEQ)?,
+            step: committed_step(rows)?,
             crawls,
             key_seed,
             by_crawl: HashMap::new(),
@@ -134,10 +134,6 @@ impl CrawlMemory {
             *admitted_by_site.entry(row.host.site()).or_default() += row.admitted;
             hosts.insert(row.host.clone(), row);
         }
-        let bodies_end = match rows.get(Table::Meta, layout::meta_bodies_end(crawl.no))? {
-            Some(bytes) => decode(&bytes, "segment ends")?,
-            None => BodiesEnd::default(),
-        };
         Ok(Self {
             limits: crawl.limits.clone(),
             keyer: row.keyer(storage_seed),
@@ -145,8 +141,28 @@ impl CrawlMemory {
             held: load_counts(rows, crawl.no, hosts.values())?,
             hosts,
             admitted_by_site,
-            bodies_end,
+            bodies_end: committed_end(rows, crawl.no)?,
             runs: HashMap::new(),
         })
+    }
+}
+
+fn meta_number(rows: &impl Rows, name: &str) -> Result<u64, StoreError> {
+    match rows.get(Table::Meta, name)? {
+        Some(bytes) => decode_u64(&bytes, name),
+        None => Ok(0),
+    }
+}
+
+/// The last step that was committed of those whose record is in the bodies.
+pub(crate) fn committed_step(rows: &impl Rows) -> Result<u64, StoreError> {
+    meta_number(rows, layout::META_STEP)
+}
+
+/// Up to where the bodies of a crawl were committed.
+pub(crate) fn committed_end(rows: &impl Rows, crawl: CrawlNo) -> Result<BodiesEnd, StoreError> {
+    match rows.get(Table::Meta, layout::meta_bodies_end(crawl))? {
+        Some(bytes) => decode(&bytes, "segment ends"),
+        None => Ok(BodiesEnd::default()),
     }
 }

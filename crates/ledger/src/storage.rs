@@ -2,7 +2,7 @@
 //! are only ever appended. A back end stores bytes and decides nothing.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 use telusur_model::{BlobRef, Crawl, CrawlNo, RawPage, Timestamp};
 
@@ -25,6 +25,8 @@ pub trait Storage: Send + Sync {
     fn free_bytes(&self) -> Result<Option<u64>, StoreError>;
     /// Names of files that belong to nobody.
     fn leftovers(&self) -> Result<Vec<String>, StoreError>;
+    /// Where it is, for people.
+    fn location(&self) -> String;
 }
 
 /// The tables of a ledger.
@@ -52,18 +54,20 @@ pub enum Table {
     Runs,
     /// Crawl and shape to how far its pages say the same, and whether that has ended its budget.
     Traps,
-    /// Sequence to the crawl whose page was stored, or that was removed, at that place: the one order of
+    /// Sequence to the crawl whose page was stored or lost, or that was removed, at that place: the one order of
     /// all changes.
     Order,
     /// Id or name, and crawl number: finds crawls by what people call them.
     Names,
     /// Crawl and the key of the URL that an id was redirected to, to the key of its page.
     Aliases,
+    /// Crawl and sequence to the record of a page that was lost at that place.
+    Lost,
 }
 
 impl Table {
     /// All tables.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Meta,
         Self::Crawls,
         Self::Stats,
@@ -78,9 +82,10 @@ impl Table {
         Self::Order,
         Self::Names,
         Self::Aliases,
+        Self::Lost,
     ];
     /// Those whose keys begin with a crawl's number, apart from the crawl's own row.
-    pub const OF_CRAWL: [Self; 8] = [
+    pub const OF_CRAWL: [Self; 9] = [
         Self::Queue,
         Self::Held,
         Self::Urls,
@@ -89,6 +94,7 @@ impl Table {
         Self::Runs,
         Self::Traps,
         Self::Aliases,
+        Self::Lost,
     ];
 
     /// Its name, for messages and files.
@@ -108,6 +114,7 @@ impl Table {
             Self::Order => "order",
             Self::Names => "names",
             Self::Aliases => "aliases",
+            Self::Lost => "lost",
         }
     }
 }
@@ -235,12 +242,13 @@ impl Batch {
     }
 }
 
-/// Bodies of pages, appended and never changed.
+/// Bodies of pages and records of steps, appended and never changed.
 pub trait Bodies: Send + Sync {
     /// Packs what is kept of a page into a blob; `None` if nothing is. Heavy and free of side effects.
     fn pack(&self, kept: &KeptParts<'_>) -> Option<Vec<u8>>;
-    /// Appends blobs behind a committed end and syncs them. Gives their places and the new end, which
-    /// must be committed with the rows that point at them: bytes beyond the committed end may be overwritten.
+    /// Appends blobs and behind them the record of their step, which `record` makes of their places, and
+    /// syncs all of it. Gives the new end, which must be committed with the rows that the step changes: bytes
+    /// beyond the committed end may be overwritten.
     /// Where the bodies are shorter than was committed, or whole records of another process follow the
     /// end, nothing is cut: the blobs go elsewhere.
     fn append(
@@ -248,17 +256,57 @@ pub trait Bodies: Send + Sync {
         crawl: CrawlNo,
         end: BodiesEnd,
         blobs: &[&[u8]],
-    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError>;
+        record: impl FnOnce(&[BlobRef]) -> Vec<u8>,
+    ) -> Result<BodiesEnd, StoreError>;
     /// The answer in a blob.
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// The extract in a blob, as JSON.
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError>;
+    /// The record of a step.
+    fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError>;
+    /// Whether a blob can be read and is what was written.
+    fn is_whole(&self, crawl: CrawlNo, blob: BlobRef) -> Result<bool, StoreError>;
     /// Whether the bodies of a crawl reach up to a committed end: if not, some of them are lost.
     fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError>;
+    /// Whether anything is behind a committed end.
+    fn has_more(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError>;
+    /// Calls `each` with everything behind a place, in order, until it breaks off. Reads all of it.
+    fn scan(
+        &self,
+        crawl: CrawlNo,
+        from: BodiesEnd,
+        each: &mut dyn FnMut(Scanned) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError>;
+    /// Keeps the settings of a crawl beside its bodies, in the place of earlier ones.
+    fn put_settings(&self, crawl: CrawlNo, json: &[u8]) -> Result<(), StoreError>;
+    /// The settings that were put last; `None` if there are none, or they cannot be read.
+    fn settings(&self, crawl: CrawlNo) -> Result<Option<Vec<u8>>, StoreError>;
     /// Aliases of the crawls that have bodies.
     fn crawls(&self) -> Result<Vec<String>, StoreError>;
     /// Deletes the bodies of a crawl.
     fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError>;
+}
+
+/// What a scan of bodies finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scanned {
+    /// A whole blob.
+    Blob(BlobRef),
+    /// A whole record of a step, behind the blobs that it brings.
+    Step(BlobRef),
+    /// Bytes that are neither, up to the next whole blob or record or the end of the segment.
+    Unreadable(BytesRange),
+}
+
+/// A range of bytes of one segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BytesRange {
+    /// In this segment.
+    pub segment: u32,
+    /// From here.
+    pub first: u64,
+    /// Up to here.
+    pub end: u64,
 }
 
 /// The parts of a page that are kept.

@@ -98,6 +98,8 @@ reasons! {
     Duplicate = "duplicate",
     /// the disk is full
     DiskFull = "disk_full",
+    /// its stored body was damaged or lost: it is asked for again
+    BodyLost = "body_lost",
     /// outside the crawl's scope
     OutOfScope = "out_of_scope",
     /// matches an --exclude pattern

@@ -14,19 +14,22 @@ use crate::{io_error, state_files};
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
 ///
 /// 4: pages of all crawls are found in one order, and crawls by name. 5: removals have a place in that
-/// order, and redirected ids are found where they ended.
-const FORMAT: u32 = 5;
+/// order, and redirected ids are found where they ended. 6: segments hold the record of each step.
+const FORMAT: u32 = 6;
+/// The oldest layout whose lookups need not be made again.
+const LOOKUPS_FORMAT: u32 = 5;
 /// The oldest layout that is brought up to date when it is opened.
 const OLDEST_FORMAT: u32 = 3;
 const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may be in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 10] = [
+const OWN_ENTRIES: [&str; 11] = [
     VERSION_FILE,
     VERSION_FILE_NEW,
     LOCK_FILE,
     STATE,
+    STATE_RECOVERED,
     BODIES,
     "index",
     CONTROL_SOCKET,
@@ -35,6 +38,10 @@ const OWN_ENTRIES: [&str; 10] = [
     KEYS_LOCK,
 ];
 const STATE: &str = "state";
+/// Rebuilt rows, until they take the place of the damaged ones.
+pub(crate) const STATE_RECOVERED: &str = "state.recovered";
+/// Damaged rows that others have taken the place of; followed by a number if there are several.
+pub(crate) const STATE_DAMAGED: &str = "state.damaged";
 const BODIES: &str = "bodies";
 const CONTROL_SOCKET: &str = "control.sock";
 const PARSER_SOCKET: &str = "parser.sock";
@@ -71,6 +78,51 @@ pub enum Found {
 impl DataDir {
     /// Takes the lock of a directory, making the directory if it is new or empty.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
+        Self::open_or_make(root, random_seed)
+    }
+
+    /// Makes a directory for what is recovered of another one. An attempt that was cut short is begun again.
+    pub(crate) fn make_for(root: &Path, source: &Path) -> Result<Self, StoreError> {
+        if Self::find(root)? == Found::Data {
+            return Err(StoreError::Unusable(format!(
+                "{} is a data directory already; name a new one",
+                root.display()
+            )));
+        }
+        let seed = read_version(source).ok().flatten().map(|version| version.key_seed);
+        Self::open_or_make(root, || seed.map_or_else(random_seed, Ok))
+    }
+
+    /// Takes the lock of a directory whose state is not looked at.
+    pub(crate) fn open_damaged(root: &Path) -> Result<Self, StoreError> {
+        let named = |error| io_error(format!("open the data directory {}", root.display()), error);
+        let mut lock = take_lock(root)?;
+        let version = match read_version(root) {
+            Ok(Some(version)) => version,
+            // Lost or damaged: keys of URLs have the seeds of their crawls.
+            Ok(None) | Err(StoreError::StateDamaged(_)) => {
+                let key_seed = random_seed().map_err(named)?;
+                Version { product: "telusur".into(), format: 0, key_seed }
+            }
+            Err(error) => return Err(error),
+        };
+        sign_lock(root, &mut lock)?;
+        Ok(Self { root: root.to_owned(), version, is_new: false, _lock: lock })
+    }
+
+    /// Locks a directory against others for as long as the result is kept, and changes nothing in it.
+    pub(crate) fn hold(root: &Path) -> Result<Option<File>, StoreError> {
+        match fs::metadata(root.join(LOCK_FILE)) {
+            Ok(_) => take_lock(root).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(io_error(format!("lock {}", root.display()), error)),
+        }
+    }
+
+    fn open_or_make(
+        root: &Path,
+        new_seed: impl FnOnce() -> io::Result<u64>,
+    ) -> Result<Self, StoreError> {
         let named = |error| io_error(format!("open the data directory {}", root.display()), error);
         refuse_foreign(root)?;
         create_private_dir(root).map_err(named)?;
@@ -83,7 +135,7 @@ impl DataDir {
             }
             None => {
                 refuse_lost_version(root)?;
-                let key_seed = random_seed().map_err(named)?;
+                let key_seed = new_seed().map_err(named)?;
                 let version = Version { product: "telusur".into(), format: FORMAT, key_seed };
                 begin_making(root, &version).map_err(named)?;
                 (version, true)
@@ -100,6 +152,11 @@ impl DataDir {
     /// Whether an older program wrote the rows last.
     pub(crate) fn is_older(&self) -> bool {
         self.version.format < FORMAT
+    }
+
+    /// Whether rows are missing that others are found by.
+    pub(crate) fn lacks_lookups(&self) -> bool {
+        self.version.format < LOOKUPS_FORMAT
     }
 
     /// Marks a directory as complete and up to date, once everything in it has been made. Nothing is
@@ -189,7 +246,9 @@ fn strangers(root: &Path, except: &[&str]) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let is_own = OWN_ENTRIES.contains(&name.as_str()) || is_new_keys_file(&name);
+        let is_own = OWN_ENTRIES.contains(&name.as_str())
+            || is_new_keys_file(&name)
+            || name.starts_with(STATE_DAMAGED);
         if !is_own || except.contains(&name.as_str()) {
             found.push(name);
         }
@@ -355,7 +414,7 @@ fn holds_nothing(dir: &Path) -> io::Result<bool> {
     }
 }
 
-fn remove_dir_if_there(dir: &Path) -> io::Result<()> {
+pub(crate) fn remove_dir_if_there(dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -369,7 +428,7 @@ fn remove_file_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

@@ -21,6 +21,8 @@ pub trait Disk: Send + Sync {
     fn sync_dir(&self, dir: &str) -> io::Result<()>;
     /// The names of the directories at the top.
     fn dirs(&self) -> io::Result<Vec<String>>;
+    /// The names of the files in a directory.
+    fn files(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Deletes a directory and everything in it; a missing one is no error.
     fn remove_dir(&self, dir: &str) -> io::Result<()>;
 }
@@ -83,8 +85,11 @@ impl Disk for RealDisk {
     }
 
     fn dirs(&self) -> io::Result<Vec<String>> {
-        let entries = fs::read_dir(&self.root)?;
-        entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
+        names_in(&self.root)
+    }
+
+    fn files(&self, dir: &str) -> io::Result<Vec<String>> {
+        names_in(&self.path(dir))
     }
 
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
@@ -93,6 +98,11 @@ impl Disk for RealDisk {
             other => other,
         }
     }
+}
+
+fn names_in(dir: &Path) -> io::Result<Vec<String>> {
+    let entries = fs::read_dir(dir)?;
+    entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
 fn sync_directory(path: &Path) -> io::Result<()> {

@@ -10,8 +10,11 @@ mod disk;
 mod journal;
 mod manifest;
 mod private_files;
+mod recovery;
 mod segment;
+mod segment_scan;
 mod state_files;
+mod step_frame;
 mod tables;
 mod warc;
 mod witness;
@@ -23,6 +26,7 @@ use telusur_ledger::{Ledger, Storage, StoreError};
 
 pub use crate::directory::{DataDir, Found};
 pub use crate::disk::{Disk, DiskFile, RealDisk};
+pub use crate::recovery::{RecoverInto, Recovery, RecoveryProgress};
 pub use crate::segment::Segments;
 pub use crate::tables::Tables;
 
@@ -39,13 +43,24 @@ pub fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
 /// Opens a data directory whose bodies are on the given disk.
 pub fn open_on(directory: DataDir, disk: Arc<dyn Disk>) -> Result<EmbeddedStore, StoreError> {
     let tables = Tables::open(&directory.state())?;
-    let store = Ledger::open(Directory { tables, segments: Segments::new(disk), directory })?;
-    let directory = &store.storage().directory;
-    if directory.is_older() {
-        tracing::info!(dir = %directory.root().display(), "bringing the data directory up to date");
+    let storage = Directory { tables, segments: Segments::new(disk), directory };
+    let store = if storage.directory.is_older() {
+        bring_up_to_date(storage)?
+    } else {
+        Ledger::open(storage)?
+    };
+    store.storage().directory.finish()?;
+    Ok(store)
+}
+
+fn bring_up_to_date(storage: Directory) -> Result<EmbeddedStore, StoreError> {
+    let root = storage.directory.root().display().to_string();
+    tracing::info!(dir = root, "bringing the data directory up to date");
+    let store = Ledger::open_without_records(storage)?;
+    if store.storage().directory.lacks_lookups() {
         store.derive_lookups()?;
     }
-    directory.finish()?;
+    store.record_rows()?;
     Ok(store)
 }
 
@@ -91,6 +106,10 @@ impl Storage for Directory {
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
         let leftovers = self.directory.strangers();
         leftovers.map_err(|error| io_error("list the data directory", error))
+    }
+
+    fn location(&self) -> String {
+        self.directory.root().display().to_string()
     }
 }
 

@@ -6,22 +6,22 @@
 //! and so does a segment that is shorter than was committed. A new segment begins then.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use telusur_ledger::{Bodies, BodiesEnd, Body, KeptParts, StoreError};
+use telusur_ledger::{Bodies, BodiesEnd, Body, KeptParts, Scanned, StoreError};
 use telusur_model::{BlobRef, CrawlNo};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::disk::{Disk, DiskFile};
-use crate::{io_error, warc};
+use crate::segment_scan::{self, SegmentScan};
+use crate::{io_error, step_frame, warc};
 
 /// A new segment begins when one has grown past this: large enough for few files, small enough to
 /// copy around.
 const SEGMENT_BYTES: u64 = 256 << 20;
 /// Segment files kept open for reading.
 const OPEN_FILES_MAX: usize = 64;
-
-/// What is read at once in the search for a record.
-const WINDOW_BYTES: u64 = 1 << 20;
 
 /// All segments of a store.
 pub struct Segments {
@@ -43,10 +43,8 @@ impl Bodies for Segments {
         crawl: CrawlNo,
         end: BodiesEnd,
         blobs: &[&[u8]],
-    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError> {
-        if blobs.is_empty() {
-            return Ok((Vec::new(), end));
-        }
+        record: impl FnOnce(&[BlobRef]) -> Vec<u8>,
+    ) -> Result<BodiesEnd, StoreError> {
         let begun = self.writer(crawl, end);
         let (file, mut end) =
             begun.map_err(|error| io_error(format!("write the segments of {crawl}"), error))?;
@@ -61,10 +59,11 @@ impl Bodies for Segments {
             });
             bytes.extend_from_slice(blob);
         }
+        bytes.extend_from_slice(&step_frame::pack(&record(&places)));
         file.write_at(end.len, &bytes).map_err(named)?;
         file.sync().map_err(named)?;
         end.len += bytes.len() as u64;
-        Ok((places, end))
+        Ok(end)
     }
 
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
@@ -75,6 +74,19 @@ impl Bodies for Segments {
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         let unpacked = warc::unpack_extract(&self.read(crawl, blob)?);
         unpacked.map_err(|error| named(crawl, blob, error))
+    }
+
+    fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError> {
+        let unpacked = step_frame::unpack(&self.read(crawl, place)?);
+        unpacked.map_err(|error| named(crawl, place, error))
+    }
+
+    fn is_whole(&self, crawl: CrawlNo, blob: BlobRef) -> Result<bool, StoreError> {
+        match self.read(crawl, blob) {
+            Ok(bytes) => Ok(warc::is_whole(&bytes)),
+            Err(StoreError::Damaged(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
@@ -88,6 +100,67 @@ impl Bodies for Segments {
             })?,
         };
         Ok(len >= end.len)
+    }
+
+    fn has_more(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        let looked = |error| io_error(format!("look at the segments of {crawl}"), error);
+        let len = self.len_if_there(crawl, end.segment).map_err(looked)?;
+        if len.is_some_and(|len| len > end.len) {
+            return Ok(true);
+        }
+        let next = self.len_if_there(crawl, end.segment + 1).map_err(looked)?;
+        Ok(next.is_some_and(|len| len > 0))
+    }
+
+    fn scan(
+        &self,
+        crawl: CrawlNo,
+        from: BodiesEnd,
+        each: &mut dyn FnMut(Scanned) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        let listed = self.segments_of(crawl);
+        let listed = listed.map_err(|error| io_error(format!("list bodies/{crawl}"), error))?;
+        for segment in listed.into_iter().filter(|segment| *segment >= from.segment) {
+            let path = segment_path(crawl, segment);
+            let read = |error| io_error(format!("read bodies/{path}"), error);
+            let file = self.file(crawl, segment).map_err(read)?;
+            let begin = if segment == from.segment { from.len } else { 0 };
+            let mut items = SegmentScan::new(file.as_ref(), segment, begin).map_err(read)?;
+            while let Some(item) = items.next().map_err(read)? {
+                if each(item)?.is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_settings(&self, crawl: CrawlNo, json: &[u8]) -> Result<(), StoreError> {
+        let path = settings_path(crawl);
+        let write = || {
+            let file = self.disk.create(&path)?;
+            let text = settings_text(json);
+            file.write_at(0, &text)?;
+            file.truncate(text.len() as u64)?;
+            file.sync()?;
+            self.disk.sync_dir(&crawl.to_string())
+        };
+        write().map_err(|error| io_error(format!("write bodies/{path}"), error))
+    }
+
+    fn settings(&self, crawl: CrawlNo) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = settings_path(crawl);
+        let read = || {
+            let file = self.disk.open(&path)?;
+            let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
+            file.read_at(0, &mut text)?;
+            Ok(text)
+        };
+        match read() {
+            Ok(text) => Ok(checked_settings(&text)),
+            Err(error) if is_not_there(&error) => Ok(None),
+            Err(error) => Err(io_error(format!("read bodies/{path}"), error)),
+        }
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {
@@ -193,6 +266,29 @@ impl Segments {
         Ok(!has_record_from(file, end.len)?)
     }
 
+    /// The numbers of a crawl's segments, in order.
+    fn segments_of(&self, crawl: CrawlNo) -> std::io::Result<Vec<u32>> {
+        let files = match self.disk.files(&crawl.to_string()) {
+            Err(error) if is_not_there(&error) => Vec::new(),
+            files => files?,
+        };
+        let mut numbers: Vec<u32> = files.iter().filter_map(|name| segment_number(name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// The length of a segment; `None` if it does not exist.
+    fn len_if_there(&self, crawl: CrawlNo, segment: u32) -> std::io::Result<Option<u64>> {
+        if let Some(file) = self.table().get(&(crawl, segment)) {
+            return file.len().map(Some);
+        }
+        match self.disk.open(&segment_path(crawl, segment)).and_then(|file| file.len()) {
+            Ok(len) => Ok(Some(len)),
+            Err(error) if is_not_there(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     fn file(&self, crawl: CrawlNo, segment: u32) -> std::io::Result<Arc<dyn DiskFile>> {
         if let Some(file) = self.table().get(&(crawl, segment)) {
             return Ok(Arc::clone(file));
@@ -217,29 +313,33 @@ impl Segments {
 
 /// Whether a whole record begins anywhere from an offset on: the first ones may be torn.
 fn has_record_from(file: &dyn DiskFile, offset: u64) -> std::io::Result<bool> {
-    let len = file.len()?;
-    let mut window = Vec::new();
-    let mut at = offset;
-    while len.saturating_sub(at) >= warc::LEAD_BYTES as u64 {
-        let bytes = (len - at).min(WINDOW_BYTES);
-        window.resize(usize::try_from(bytes).expect("a window fits into memory"), 0);
-        file.read_at(at, &mut window)?;
-        for (place, lead) in window.windows(warc::LEAD_BYTES).enumerate() {
-            let record = at + place as u64;
-            let Some(blob_bytes) = warc::blob_bytes(lead) else { continue };
-            if blob_bytes > len - record {
-                continue;
-            }
-            let mut blob = vec![0; usize::try_from(blob_bytes).unwrap_or(usize::MAX)];
-            file.read_at(record, &mut blob)?;
-            if warc::is_whole(&blob) {
-                return Ok(true);
-            }
-        }
-        // The last bytes are looked at again: a record may begin in them.
-        at += bytes - (warc::LEAD_BYTES as u64 - 1);
-    }
-    Ok(false)
+    Ok(segment_scan::next_whole(file, offset)?.is_some())
+}
+
+/// The settings of a crawl as a file: JSON, and a line with its hash.
+fn settings_text(json: &[u8]) -> Vec<u8> {
+    [json, format!("\n{:016x}\n", xxh3_64(json)).as_bytes()].concat()
+}
+
+/// The settings in a file, unless they were damaged or torn.
+fn checked_settings(text: &[u8]) -> Option<Vec<u8>> {
+    let end = text.iter().position(|byte| *byte == b'\n')?;
+    let json = &text[..end];
+    (settings_text(json) == text).then(|| json.to_vec())
+}
+
+fn settings_path(crawl: CrawlNo) -> String {
+    format!("{crawl}/crawl.json")
+}
+
+/// The number of a segment by the name of its file.
+fn segment_number(name: &str) -> Option<u32> {
+    let number = name.strip_suffix(".warc.zst")?;
+    (number.len() == 8).then(|| number.parse().ok())?
+}
+
+fn is_not_there(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::NotFound
 }
 
 /// Names the place of the damage.

@@ -176,7 +176,8 @@ fn memtable_bytes(table: Table) -> u64 {
         | Table::Traps
         | Table::Order
         | Table::Names
-        | Table::Aliases => SMALL_MEMTABLE_BYTES,
+        | Table::Aliases
+        | Table::Lost => SMALL_MEMTABLE_BYTES,
     }
 }
 

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_engine::{EngineError, FollowError, Indexer, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
-use telusur_ledger::{Store, StoreError};
-use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
+use telusur_ledger::{Recovered, Store, StoreError};
+use telusur_store_embedded::{
+    DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
+};
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
@@ -164,6 +166,7 @@ impl IndexUse {
         match request {
             Request::Search(_) | Request::Suggest { .. } | Request::Rank { .. } => Self::UpToDate,
             Request::Verify => Self::IfThere,
+            Request::Requeue => Self::None,
             Request::Remove { .. } | Request::Cancel { .. } => Self::AsItIs,
             _ => Self::None,
         }
@@ -290,6 +293,16 @@ fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<
     let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
     indexer.catch_up(&mut |_| {})?;
     indexer.digest_links()
+}
+
+/// Rebuilds the state of a directory from its bodies.
+pub fn recover(
+    dir: &Path,
+    into: RecoverInto<'_>,
+    progress: &mut dyn FnMut(RecoveryProgress),
+) -> Result<(Recovered, Option<PathBuf>), Message> {
+    let recovery = Recovery::begin(dir, into, progress);
+    recovery.and_then(Recovery::finish).map_err(|error| store_message(&error))
 }
 
 /// Whether there is a data directory. One that cannot be read is not taken for one that is not there.

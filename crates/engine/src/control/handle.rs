@@ -14,7 +14,7 @@ use telusur_parse_pool::InProcess;
 
 use super::{
     CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
-    politeness, reparse, retry, search, verify_index,
+    politeness, reparse, requeue, retry, search, verify_index,
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
@@ -178,6 +178,10 @@ impl Control {
             Request::Verify => {
                 emit(Reply::Verified(self.verify()?));
             }
+            Request::Requeue => {
+                let count = self.requeue(emit)?;
+                emit(Reply::Retried { count });
+            }
             order => {
                 let crawl = self.carry_out(order)?;
                 emit(Reply::Done { crawl });
@@ -205,6 +209,19 @@ impl Control {
             }
         }
         Ok(())
+    }
+
+    fn requeue(&self, emit: Emit<'_>) -> Result<u64, RequestError> {
+        let mut count = 0;
+        for record in self.store.crawls()? {
+            if !self.is_live(record.crawl.no) {
+                count += requeue::requeue(self.store.as_ref(), &record, emit)?;
+            }
+        }
+        if let Some((engine, _)) = &self.engine {
+            engine.wake_followers();
+        }
+        Ok(count)
     }
 
     fn verify(&self) -> Result<VerifyReport, RequestError> {

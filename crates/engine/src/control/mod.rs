@@ -10,6 +10,7 @@ mod export;
 mod handle;
 mod politeness;
 mod reparse;
+mod requeue;
 mod retry;
 mod search;
 mod socket;
@@ -128,6 +129,9 @@ pub enum Request {
     },
     /// Checks the store.
     Verify,
+    /// Pages whose stored bodies cannot be read are taken out, and asked for again. Crawls that are running
+    /// are left alone.
+    Requeue,
     /// A crawl waits.
     Pause {
         /// Which.

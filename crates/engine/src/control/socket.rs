@@ -120,6 +120,7 @@ impl Places {
             | Request::Content { .. }
             | Request::Coverage { .. }
             | Request::Reparse { .. }
+            | Request::Requeue
             | Request::Verify => &self.streams,
             Request::Crawls
             | Request::CrawlList

@@ -125,24 +125,43 @@ fn check_share(
         }
     }
     // It has not yet heard of them.
-    let unheard = removals_after(store.as_ref(), upto)?;
-    for key in left.keys().filter(|key| !unheard.contains(&key.crawl)) {
+    let unheard = Unheard::after(store.as_ref(), upto)?;
+    for key in left.keys().filter(|key| !unheard.has(**key)) {
         check.look(false, || format!("a page of {} is indexed and not stored", key.crawl));
     }
     Ok(())
 }
 
-/// The crawls whose removal has its place behind this one.
-fn removals_after(store: &dyn Store, mut place: u64) -> Result<HashSet<CrawlNo>, StoreError> {
-    let mut removed = HashSet::new();
-    loop {
-        let changes = store.changes_after(place, BATCH)?;
-        let Some(last) = changes.last() else { return Ok(removed) };
-        place = last.seq();
-        removed.extend(changes.iter().filter_map(|change| match change {
-            StoreChange::Removed { crawl, .. } => Some(*crawl),
-            StoreChange::Page(_) => None,
-        }));
+/// What was removed behind the place that an index has come to.
+#[derive(Default)]
+struct Unheard {
+    crawls: HashSet<CrawlNo>,
+    pages: HashSet<DocKey>,
+}
+
+impl Unheard {
+    fn after(store: &dyn Store, mut place: u64) -> Result<Self, StoreError> {
+        let mut unheard = Self::default();
+        loop {
+            let changes = store.changes_after(place, BATCH)?;
+            let Some(last) = changes.last() else { return Ok(unheard) };
+            place = last.seq();
+            for change in changes {
+                match change {
+                    StoreChange::Removed { crawl, .. } => {
+                        unheard.crawls.insert(crawl);
+                    }
+                    StoreChange::Lost(page) => {
+                        unheard.pages.insert(DocKey { url: page.key, crawl: page.crawl });
+                    }
+                    StoreChange::Page(_) => {}
+                }
+            }
+        }
+    }
+
+    fn has(&self, key: DocKey) -> bool {
+        self.crawls.contains(&key.crawl) || self.pages.contains(&key)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the index reads of a store with many crawls, counted.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +9,8 @@ use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_ledger::in_memory::InMemory;
 use telusur_ledger::{
-    Batch, Bodies, BodiesEnd, Body, CrawlStore, KeptParts, Ledger, NewCrawl, Rows, Storage, Store,
-    StoreError, Table, WriteRows,
+    Batch, Bodies, BodiesEnd, Body, CrawlStore, KeptParts, Ledger, NewCrawl, Rows, Scanned,
+    Storage, Store, StoreError, Table, WriteRows,
 };
 use telusur_model::{BlobRef, CrawlNo, Keep, Timestamp};
 
@@ -65,6 +66,10 @@ impl Storage for Counted {
 
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
         self.storage.leftovers()
+    }
+
+    fn location(&self) -> String {
+        self.storage.location()
     }
 }
 
@@ -124,8 +129,9 @@ impl Bodies for Counted {
         crawl: CrawlNo,
         end: BodiesEnd,
         blobs: &[&[u8]],
-    ) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError> {
-        self.storage.append(crawl, end, blobs)
+        record: impl FnOnce(&[BlobRef]) -> Vec<u8>,
+    ) -> Result<BodiesEnd, StoreError> {
+        self.storage.append(crawl, end, blobs, record)
     }
 
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
@@ -138,8 +144,37 @@ impl Bodies for Counted {
         self.storage.extract(crawl, blob)
     }
 
+    fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError> {
+        self.storage.step_record(crawl, place)
+    }
+
+    fn is_whole(&self, crawl: CrawlNo, blob: BlobRef) -> Result<bool, StoreError> {
+        self.storage.is_whole(crawl, blob)
+    }
+
     fn reach(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
         self.storage.reach(crawl, end)
+    }
+
+    fn has_more(&self, crawl: CrawlNo, end: BodiesEnd) -> Result<bool, StoreError> {
+        self.storage.has_more(crawl, end)
+    }
+
+    fn scan(
+        &self,
+        crawl: CrawlNo,
+        from: BodiesEnd,
+        each: &mut dyn FnMut(Scanned) -> Result<ControlFlow<()>, StoreError>,
+    ) -> Result<(), StoreError> {
+        self.storage.scan(crawl, from, each)
+    }
+
+    fn put_settings(&self, crawl: CrawlNo, json: &[u8]) -> Result<(), StoreError> {
+        self.storage.put_settings(crawl, json)
+    }
+
+    fn settings(&self, crawl: CrawlNo) -> Result<Option<Vec<u8>>, StoreError> {
+        self.storage.settings(crawl)
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {

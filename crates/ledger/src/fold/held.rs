@@ -342,6 +342,24 @@ impl<R: Rows> Fold<'_, R> {
         Ok(None)
     }
 
+    /// A link is not held any more, wherever it is among the first ones of its host. False if it is not.
+    pub(super) fn unhold(
+        &mut self,
+        crawl: CrawlNo,
+        host: &Host,
+        url: UrlKey,
+    ) -> Result<bool, StoreError> {
+        let first = layout::held_host_key(crawl, host);
+        let end = after_prefix(&first);
+        for (key, value) in self.rows_from(Table::Held, first, end, LET_IN_MAX)? {
+            if decode::<HeldRow>(&value, "held")?.key == url {
+                self.release(crawl, host, key);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The visit of a held link, and the reason it was settled with; `None` if it has another
     /// answer by now, as a URL has that is an id of a linear crawl, too.
     fn held_visit(

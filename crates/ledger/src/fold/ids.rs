@@ -145,7 +145,7 @@ impl<R: Rows> Fold<'_, R> {
     }
 
     /// A page goes by the URL of its id. One that was redirected is found by the URL where it ended, too.
-    fn put_alias(&mut self, page: &PageRecord) {
+    pub(super) fn put_alias(&mut self, page: &PageRecord) {
         if let Some((key, value)) = lookup::alias_row(page, &self.of(page.crawl).keyer) {
             self.batch.insert(Table::Aliases, key, value);
         }

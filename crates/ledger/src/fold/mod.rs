@@ -14,7 +14,7 @@ mod pages;
 mod seen;
 mod visits;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde::de::DeserializeOwned;
 use telusur_model::{CrawlNo, Host, HostRow, PageRecord, PageUrl, Reason, Timestamp, UrlKey};
@@ -22,7 +22,7 @@ use telusur_model::{CrawlNo, Host, HostRow, PageRecord, PageUrl, Reason, Timesta
 use crate::layout::{self, UrlRow, decode, encode};
 use crate::memory::{CrawlMemory, Memory};
 use crate::recent::RecentKeys;
-use crate::storage::{Batch, Rows, Table};
+use crate::storage::{Batch, BodiesEnd, Rows, Table};
 use crate::{Dequeued, Effects, Event, HostNote, StoreError, TrapMark};
 
 pub(crate) use self::admit::is_beyond_count;
@@ -30,6 +30,14 @@ pub(crate) use self::crawls::{CrawlRow, decode_row, encode_row, names_of};
 pub(crate) use self::held::{HeldCount, HeldHosts, HeldRow, any_fits, load_counts};
 pub(crate) use self::ids::{WalkRuns, is_wanted, read_runs};
 use self::seen::SeenKeys;
+
+/// The events of a step, as its records have them.
+pub(crate) struct RecordedStep {
+    pub(crate) step: u64,
+    /// The last sequence number that was given before it.
+    pub(crate) seq: u64,
+    pub(crate) events: Vec<Event>,
+}
 
 /// A row with its key.
 type Row = (Vec<u8>, Vec<u8>);
@@ -47,6 +55,10 @@ pub(crate) struct Fold<'a, R> {
     touched_crawls: HashSet<CrawlNo>,
     /// Hosts whose count of held links changed.
     touched_held: HashSet<(CrawlNo, Host)>,
+    /// Where the bodies of crawls end now.
+    ends: HashMap<CrawlNo, BodiesEnd>,
+    /// Rows may be missing that the events go by: what a visit needs is made up for.
+    makes_up: bool,
 }
 
 impl<'a, R: Rows> Fold<'a, R> {
@@ -61,7 +73,18 @@ impl<'a, R: Rows> Fold<'a, R> {
             touched_hosts: HashSet::new(),
             touched_crawls: HashSet::new(),
             touched_held: HashSet::new(),
+            ends: HashMap::new(),
+            makes_up: false,
         }
+    }
+
+    /// The same, with the ends of the bodies that the events brought.
+    pub(crate) fn with_ends(
+        mut self,
+        ends: impl IntoIterator<Item = (CrawlNo, BodiesEnd)>,
+    ) -> Self {
+        self.ends.extend(ends);
+        self
     }
 
     /// Folds events, in order, whose links were looked up. Gives the batch that makes them durable and what
@@ -74,6 +97,21 @@ impl<'a, R: Rows> Fold<'a, R> {
             self.apply(event)?;
         }
         Ok(self.finish())
+    }
+
+    /// Folds steps again out of their records. Some may be lost: the queue row of a visit is found by its
+    /// URL then, or made.
+    pub(crate) fn fold_again(mut self, steps: Vec<RecordedStep>) -> Result<Batch, StoreError> {
+        self.memory.broken = true;
+        self.makes_up = true;
+        for step in steps {
+            self.memory.step = step.step;
+            self.memory.seq = self.memory.seq.max(step.seq);
+            for event in step.events {
+                self.apply(event)?;
+            }
+        }
+        Ok(self.finish().0)
     }
 
     fn apply(&mut self, event: Event) -> Result<(), StoreError> {
@@ -92,7 +130,12 @@ impl<'a, R: Rows> Fold<'a, R> {
             }
             Event::BudgetsRaised { crawl } => self.let_in_all(crawl)?,
             Event::LinksFound(found) => self.follow(*found),
-            Event::VisitEnded(ended) => self.end_visit(*ended)?,
+            Event::VisitEnded(mut ended) => {
+                if self.makes_up && !self.find_place(&mut ended.visit)? {
+                    return Ok(());
+                }
+                self.end_visit(*ended)?;
+            }
             Event::IdEnded(ended) => self.end_id(*ended)?,
             Event::IdsMarked { crawl, walk, run, site: _ } => {
                 self.load_runs(crawl, walk)?;
@@ -116,8 +159,20 @@ impl<'a, R: Rows> Fold<'a, R> {
             }
             Event::HostGivenUp(asked) => self.give_up(&asked)?,
             Event::DocumentImported(page) => self.import(*page)?,
-            Event::PageReadAgain(page) => self.read_again(*page)?,
-            Event::AskedAgain(visit) => self.ask_again(*visit)?,
+            Event::PageReadAgain(mut page) => {
+                if self.makes_up && !self.find_page(&mut page)? {
+                    return Ok(());
+                }
+                self.read_again(*page)?;
+            }
+            Event::AskedAgain(mut visit) => {
+                if self.makes_up && self.url_row(visit.crawl, visit.key)?.is_none() {
+                    self.find_place(&mut visit)?;
+                } else {
+                    self.ask_again(*visit)?;
+                }
+            }
+            Event::PageLost(lost) => self.lose_page(*lost)?,
             Event::TrapNoted { crawl, mark, site: _ } => self.put_trap(crawl, &mark),
         }
         Ok(())
@@ -137,11 +192,16 @@ impl<'a, R: Rows> Fold<'a, R> {
         for crawl in &self.touched_crawls {
             let memory = &self.memory.by_crawl[crawl];
             self.batch.insert(Table::Stats, layout::crawl_key(*crawl), encode(&memory.stats));
-            let end = layout::meta_bodies_end(*crawl);
-            self.batch.insert(Table::Meta, end, encode(&memory.bodies_end));
             self.effects.stats.push((*crawl, memory.stats.clone()));
         }
+        for (crawl, end) in self.ends {
+            if let Some(memory) = self.memory.by_crawl.get_mut(&crawl) {
+                memory.bodies_end = end;
+            }
+            self.batch.insert(Table::Meta, layout::meta_bodies_end(crawl), encode(&end));
+        }
         self.batch.insert(Table::Meta, layout::META_SEQ, self.memory.seq.to_be_bytes());
+        self.batch.insert(Table::Meta, layout::META_STEP, self.memory.step.to_be_bytes());
         (self.batch, self.effects)
     }
 

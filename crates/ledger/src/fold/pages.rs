@@ -1,11 +1,11 @@
 //! Pages: stored, imported, parsed again, replaced.
 
-use telusur_model::{CrawlNo, CrawlStats, PageRecord, Reason};
+use telusur_model::{CrawlNo, CrawlStats, IdState, PageRecord, Reason};
 
 use super::Fold;
 use crate::layout::{self, UrlRow, encode};
 use crate::storage::{Rows, Table};
-use crate::{StoreError, Stored};
+use crate::{KeptRun, KeptState, LostPageRetry, PageLost, StoreError, Stored};
 
 impl<R: Rows> Fold<'_, R> {
     /// A document that no visit brought. A known page is replaced.
@@ -17,6 +17,7 @@ impl<R: Rows> Fold<'_, R> {
             // A URL of a crawl that is no page yet will have its own answer.
             Some(UrlRow::Queued { .. } | UrlRow::Settled(_)) => return Ok(()),
         }
+        self.put_alias(&page);
         self.store_page(page);
         Ok(())
     }
@@ -30,6 +31,43 @@ impl<R: Rows> Fold<'_, R> {
         let seq = self.next_seq();
         count_parse_failure(self.stats(crawl), Some(&known), Some(&page));
         self.put_page(&PageRecord { seq, body: known.body, parsed: known.parsed, ..page });
+        Ok(())
+    }
+
+    /// Finds the present place of a page by its URL, because steps before are lost. False if it is not stored.
+    pub(super) fn find_page(&self, page: &mut PageRecord) -> Result<bool, StoreError> {
+        let Some(UrlRow::Page { seq }) = self.url_row(page.crawl, page.key)? else {
+            return Ok(false);
+        };
+        page.seq = seq;
+        Ok(true)
+    }
+
+    /// A page whose body cannot be read goes. Its record keeps a place in the order of changes, so that
+    /// followers hear of it.
+    pub(super) fn lose_page(&mut self, lost: PageLost) -> Result<(), StoreError> {
+        let PageLost { crawl, url: _, key, again } = lost;
+        let Some(UrlRow::Page { seq }) = self.url_row(crawl, key)? else { return Ok(()) };
+        let Some(page) = self.page_record(crawl, seq)? else { return Ok(()) };
+        self.drop_page(crawl, seq)?;
+        let seq = self.next_seq();
+        let host = page.url.host();
+        let record = PageRecord { seq, body: None, parsed: None, ..page };
+        self.batch.insert(Table::Lost, layout::page_key(crawl, seq), encode(&record));
+        self.batch.insert(Table::Order, layout::order_key(seq), layout::page_entry(crawl));
+        if again != LostPageRetry::Never {
+            self.update_host(crawl, &host, |row| row.pages = row.pages.saturating_sub(1));
+        }
+        match again {
+            LostPageRetry::Queue(visit) => self.queue_again(*visit, Reason::BodyLost),
+            LostPageRetry::Id { walk, position } => {
+                let state = KeptState { state: IdState::Hole, why: None };
+                self.load_runs(crawl, walk)?;
+                self.write_run(crawl, walk, KeptRun { first: position, last: position, state });
+                self.forget_url(crawl, key);
+            }
+            LostPageRetry::Never => self.forget_url(crawl, key),
+        }
         Ok(())
     }
 

@@ -83,6 +83,16 @@ impl<R: Rows> Fold<'_, R> {
         }
     }
 
+    /// A URL is not known any more.
+    pub(super) fn forget_url(&mut self, crawl: CrawlNo, key: UrlKey) {
+        self.stats(crawl).discovered -= 1;
+        self.batch.remove(Table::Urls, layout::url_key(crawl, key));
+        self.seen.nofollow.remove(&(crawl, key));
+        self.seen.new.insert((crawl, key));
+        // Keys cannot be taken out one by one; those of other URLs cost a read when they come again.
+        self.recent.clear();
+    }
+
     pub(super) fn put_url(&mut self, crawl: CrawlNo, key: UrlKey, row: &UrlRow) {
         self.batch.insert(Table::Urls, layout::url_key(crawl, key), encode(row));
         self.seen.new.remove(&(crawl, key));

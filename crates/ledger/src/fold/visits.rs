@@ -57,6 +57,46 @@ impl<R: Rows> Fold<'_, R> {
         Ok(())
     }
 
+    /// Finds the place of a visit in the queue, which may be another one if steps before are lost. One that
+    /// no row knows is queued first, and so is one that failed or was left out. False if it is settled
+    /// otherwise: its place may be another one's now.
+    pub(super) fn find_place(&mut self, visit: &mut Visit) -> Result<bool, StoreError> {
+        let crawl = visit.crawl;
+        match self.url_row(crawl, visit.key)? {
+            Some(UrlRow::Queued { place }) => visit.place = place,
+            Some(UrlRow::Page { .. }) => return Ok(false),
+            Some(UrlRow::Settled(record)) => match record.state {
+                UrlState::Failed { .. } => {
+                    self.ask_again(visit.clone())?;
+                    return self.find_place(visit);
+                }
+                UrlState::Skipped { reason, .. } => {
+                    let is_held = reason.budget_flag().is_some();
+                    if is_held && !self.unhold(crawl, &visit.url.host(), visit.key)? {
+                        return Ok(false);
+                    }
+                    self.uncount_skip(crawl, reason);
+                    self.queue_first(visit);
+                }
+                UrlState::Redirected { .. }
+                | UrlState::Sitemap { .. }
+                | UrlState::Queued { .. }
+                | UrlState::Page { .. } => return Ok(false),
+            },
+            None => {
+                self.take_unknown(crawl, visit.key);
+                self.queue_first(visit);
+            }
+        }
+        Ok(true)
+    }
+
+    fn queue_first(&mut self, visit: &mut Visit) {
+        let order = u64::from(visit.depth);
+        visit.place = QueuePlace { lane: Lane::Plain, order, seq: self.next_seq() };
+        self.admit(visit.clone());
+    }
+
     fn settle_visit(&mut self, visit: Visit, how: VisitOutcome, at: Timestamp) {
         let crawl = visit.crawl;
         match how {
@@ -142,22 +182,26 @@ impl<R: Rows> Fold<'_, R> {
     }
 
     /// A URL that failed goes back to the queue as if nobody had asked for it. Others are passed over.
-    pub(super) fn ask_again(&mut self, mut visit: Visit) -> Result<(), StoreError> {
+    pub(super) fn ask_again(&mut self, visit: Visit) -> Result<(), StoreError> {
         let crawl = visit.crawl;
         let Some(UrlRow::Settled(record)) = self.url_row(crawl, visit.key)? else { return Ok(()) };
         let UrlState::Failed { reason, .. } = record.state else { return Ok(()) };
         self.uncount_failure(crawl, reason);
-        self.stats(crawl).queued += 1;
         self.update_host(crawl, &visit.url.host(), |row| {
-            row.queued += 1;
             row.errors = row.errors.saturating_sub(1);
         });
+        self.queue_again(visit, reason);
+        Ok(())
+    }
+
+    /// A URL that was asked for goes back to the queue. `why` says that it has used its unit.
+    pub(super) fn queue_again(&mut self, mut visit: Visit, why: Reason) {
+        self.stats(visit.crawl).queued += 1;
+        self.update_host(visit.crawl, &visit.url.host(), |row| row.queued += 1);
         let order = u64::from(visit.depth);
         visit.place = QueuePlace { lane: Lane::Plain, order, seq: self.next_seq() };
         visit.attempt = 1;
-        // That it failed before says that it has used its unit.
-        self.enqueue(visit, None, Some(reason));
-        Ok(())
+        self.enqueue(visit, None, Some(why));
     }
 
     pub(super) fn enqueue(

@@ -19,7 +19,8 @@ impl Checks {
                 self.lookups.look(is_gone, || format!("{no} is removed at {seq}, and is there"));
                 continue;
             }
-            let is_page = view.rows.contains(Table::Pages, layout::page_key(no, seq))?;
+            let is_page = view.rows.contains(Table::Pages, layout::page_key(no, seq))?
+                || view.rows.contains(Table::Lost, layout::page_key(no, seq))?;
             self.lookups.look(is_page, || format!("{no} has no page at {seq}, its place has"));
         }
         for row in view.rows.prefix(Table::Crawls, []) {

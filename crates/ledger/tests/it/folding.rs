@@ -69,6 +69,51 @@ proptest! {
     }
 }
 
+/// A script without what is learned again after a recovery: notes about hosts and origins.
+fn without_notes(script: Vec<Action>) -> Vec<Action> {
+    let is_note = |action: &Action| matches!(action, Action::Note { .. } | Action::Origin { .. });
+    script.into_iter().filter(|action| !is_note(action)).collect()
+}
+
+fn recover(storage: &InMemory) -> InMemory {
+    let rows = storage.without_rows();
+    Ledger::recover(rows.clone(), &mut |_| {}).unwrap();
+    rows
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+
+    /// Rows that are lost are given back by the records of the steps, however they were cut.
+    #[test]
+    fn records_of_steps_give_the_same_rows(
+        script in script(),
+        cuts in prop::collection::vec(any::<u8>(), 1..6),
+    ) {
+        let author = Author::write(&without_notes(script));
+        let folded = fold(&author.events, &cuts);
+        let recovered = recover(&folded);
+        let is_equal = recovered.hash() == author.storage.hash();
+        prop_assert!(is_equal, "{:#?}", recovered.differences(&author.storage));
+    }
+
+    /// If records are lost as well, the rest makes sound rows.
+    #[test]
+    fn what_is_left_of_records_gives_sound_rows(
+        script in script(),
+        lost in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+    ) {
+        let author = Author::write(&script);
+        let steps = author.events.len();
+        let lost: Vec<usize> = lost.iter().map(|index| index.index(steps)).collect();
+        author.storage.damage(|_, number| lost.contains(&number));
+        let ledger = Ledger::open(recover(&author.storage)).unwrap();
+        let report = ledger.verify(&|_| Ok(Vec::new())).unwrap();
+        let broken: Vec<_> = report.checks.iter().filter(|check| check.broken > 0).collect();
+        prop_assert!(broken.is_empty(), "{:#?}", broken);
+    }
+}
+
 /// The part of a crawl that one slot has.
 struct SlotPart {
     ledger: Ledger<InMemory>,

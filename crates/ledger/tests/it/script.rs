@@ -6,7 +6,8 @@ use telusur_ledger::conformance::crawl;
 use telusur_ledger::in_memory::InMemory;
 use telusur_ledger::{
     CrawlAccepted, CrawlChange, Effects, Event, FrontierStore, GiveUp, HostNote, IdEnded, IdEnding,
-    KeptRun, KeptState, Ledger, LinkSource, PageStore, Step, TrapMark, VisitEnded, VisitOutcome,
+    KeptRun, KeptState, Ledger, LinkSource, LostPageRetry, PageLost, PageStore, Step, TrapMark,
+    VisitEnded, VisitOutcome,
 };
 use telusur_model::{
     Crawl, CrawlId, CrawlNo, CrawlState, Digest, Discovery, Host, IdState, LinearSeeds, OriginRow,
@@ -31,6 +32,7 @@ pub(crate) enum Action {
     Raise,
     Import { url: u16 },
     ReadAgain { pick: u8 },
+    Lose { pick: u8, is_linear: bool },
     MarkIds { first: u8, len: u8 },
     Note { host: u8, what: u8 },
     Trap { shape: u8, run: u8 },
@@ -47,6 +49,8 @@ pub(crate) fn script() -> impl Strategy<Value = Vec<Action>> {
     let id = id.prop_map(|(id, how, redirect, links)| Action::EndId { id, how, redirect, links });
     let limits = (any::<u8>(), any::<u8>());
     let limits = limits.prop_map(|(host_max, site_max)| Action::Limits { host_max, site_max });
+    let lose = (any::<u8>(), any::<bool>());
+    let lose = lose.prop_map(|(pick, is_linear)| Action::Lose { pick, is_linear });
     let mark = (any::<u8>(), any::<u8>());
     let mark = mark.prop_map(|(first, len)| Action::MarkIds { first, len });
     let note = (any::<u8>(), any::<u8>());
@@ -64,6 +68,7 @@ pub(crate) fn script() -> impl Strategy<Value = Vec<Action>> {
         2 => Just(Action::Raise),
         1 => any::<u16>().prop_map(|url| Action::Import { url }),
         1 => any::<u8>().prop_map(|pick| Action::ReadAgain { pick }),
+        1 => lose,
         1 => mark,
         1 => note,
         1 => trap,
@@ -187,6 +192,13 @@ impl Author {
                     self.happens(Event::PageReadAgain(Box::new(page)));
                 }
             }
+            Action::Lose { pick, is_linear } => {
+                let crawl = CrawlNo(if *is_linear { 2 } else { 1 });
+                let pages = self.ledger.pages_after(crawl, 0, 100).unwrap();
+                if let Some(page) = choose(&pages, *pick) {
+                    self.lose(page);
+                }
+            }
             Action::MarkIds { first, len } => {
                 let first = u64::from(first % 10);
                 let state = KeptState { state: IdState::Waiting { attempts: 0 }, why: None };
@@ -307,6 +319,33 @@ impl Author {
         let id = IdEnding { walk: 0, position: id, kept: KeptState { state, why } };
         let ended = IdEnded { visit, id, page, status, requested_at: Some(at), other_schemes: 0 };
         self.happens(Event::IdEnded(Box::new(ended)));
+    }
+
+    fn lose(&mut self, page: PageRecord) {
+        let crawl = page.crawl;
+        let first = page.redirects.first().map_or_else(|| page.url.clone(), |first| url(first));
+        let id = first.as_str().strip_prefix("http://a.test/").and_then(|id| id.parse().ok());
+        let again = match id.filter(|id| *id < 10 && crawl == CrawlNo(2)) {
+            Some(position) => LostPageRetry::Id { walk: 0, position },
+            None if page.depth % 2 == 1 => LostPageRetry::Never,
+            None => LostPageRetry::Queue(Box::new(Visit {
+                crawl,
+                purpose: Purpose::Page,
+                url: page.url.clone(),
+                key: page.key,
+                place: QueuePlace::of_id(0, 0),
+                depth: page.depth,
+                hops_outside: 0,
+                via: page.via,
+                found_at: page.found_at,
+                referrer: None,
+                redirects: Vec::new(),
+                lastmod: None,
+                attempt: 1,
+            })),
+        };
+        let lost = PageLost { crawl, url: first, key: page.key, again };
+        self.happens(Event::PageLost(Box::new(lost)));
     }
 
     /// Finds links; each number is a URL and a mark or two.

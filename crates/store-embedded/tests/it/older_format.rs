@@ -67,7 +67,7 @@ fn a_directory_of_format_3_is_brought_up_to_date() {
     let dir = format_3();
     check(dir.path());
     let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
-    assert!(version.contains("\"format\":5"), "{version}");
+    assert!(version.contains("\"format\":6"), "{version}");
     check(dir.path());
 }
 
@@ -89,7 +89,7 @@ fn a_directory_of_format_4_is_brought_up_to_date() {
         assert!(report.checks.iter().all(|check| check.broken == 0), "{report:?}");
     }
     let version = fs::read_to_string(dir.path().join("telusur.version")).unwrap();
-    assert!(version.contains("\"format\":5"), "{version}");
+    assert!(version.contains("\"format\":6"), "{version}");
 }
 
 /// What the older program wrote after an attempt that was killed is there as well.

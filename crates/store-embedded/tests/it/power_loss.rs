@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use telusur_ledger::{Bodies, BodiesEnd};
+use telusur_ledger::{Bodies, BodiesEnd, StoreError};
 use telusur_model::{BlobRef, CrawlNo};
 use telusur_store_embedded::{Disk, Segments};
 use telusur_testkit::sim_disk::{DiskCall, DiskFailure, DiskFault};
@@ -38,6 +38,20 @@ fn acknowledged_blobs_survive_any_power_loss() {
     }
 }
 
+/// Appends blobs and the record of their step. Gives their places and the new end.
+fn append(
+    segments: &Segments,
+    end: BodiesEnd,
+    blobs: &[&[u8]],
+) -> Result<(Vec<BlobRef>, BodiesEnd), StoreError> {
+    let mut places = Vec::new();
+    let end = segments.append(CRAWL, end, blobs, |given| {
+        places = given.to_vec();
+        b"what happened".to_vec()
+    })?;
+    Ok((places, end))
+}
+
 /// Appends some groups, each acknowledged once it is synced, and dies in the middle of one: its
 /// bytes may be written and synced, but no commit points at them.
 fn live(disk: &SimDisk, mut acknowledged: Acknowledged, dice: &mut Dice) -> Acknowledged {
@@ -50,7 +64,7 @@ fn live(disk: &SimDisk, mut acknowledged: Acknowledged, dice: &mut Dice) -> Ackn
         if dies_before_the_commit && dice.below(2) == 0 {
             fail_next(disk, DiskCall::Sync, DiskFailure::Device);
         }
-        let appended = segments.append(CRAWL, acknowledged.end, &parts);
+        let appended = append(&segments, acknowledged.end, &parts);
         if dies_before_the_commit {
             return acknowledged;
         }
@@ -75,9 +89,9 @@ fn blob(dice: &mut Dice) -> Vec<u8> {
 fn a_torn_tail_is_cut_by_the_next_writer() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
-    segments.append(CRAWL, end, &[b"never acknowledged, and longer than the next"]).unwrap();
-    let (places, end) = segments.append(CRAWL, end, &[b"second"]).unwrap();
+    let (_, end) = append(&segments, BodiesEnd::default(), &[b"first"]).unwrap();
+    append(&segments, end, &[b"never acknowledged, and longer than the next"]).unwrap();
+    let (places, end) = append(&segments, end, &[b"second"]).unwrap();
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
     let file = disk.open("crawl_1/00000001.warc.zst").unwrap();
     assert_eq!(file.len().unwrap(), end.len);
@@ -88,10 +102,10 @@ fn a_torn_tail_is_cut_by_the_next_writer() {
 fn a_segment_that_lost_acknowledged_bytes_stays_as_it_is_and_a_new_one_begins() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (places, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
+    let (places, end) = append(&segments, BodiesEnd::default(), &[b"first"]).unwrap();
     disk.open("crawl_1/00000001.warc.zst").unwrap().truncate(2).unwrap();
     assert!(segments.read(CRAWL, places[0]).is_err());
-    let (places, end) = segments.append(CRAWL, end, &[b"second"]).unwrap();
+    let (places, end) = append(&segments, end, &[b"second"]).unwrap();
     assert_eq!((places[0].segment, end.segment), (2, 2));
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
     assert_eq!(disk.content("crawl_1/00000001.warc.zst").unwrap(), b"fi");
@@ -105,7 +119,7 @@ fn a_segment_that_is_gone_is_not_made_by_reading() {
     disk.create_dir("crawl_1").unwrap();
     assert!(segments.read(CRAWL, blob).is_err());
     assert_eq!(disk.paths(), Vec::<String>::new());
-    let (places, _) = segments.append(CRAWL, BodiesEnd { segment: 1, len: 5 }, &[b"x"]).unwrap();
+    let (places, _) = append(&segments, BodiesEnd { segment: 1, len: 5 }, &[b"x"]).unwrap();
     assert_eq!(places[0].segment, 2);
 }
 
@@ -134,22 +148,21 @@ fn whole_records_behind_the_committed_end_are_never_cut() {
     let (first, second) = (page("http://a.test/1"), page("http://a.test/2"));
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[&first]).unwrap();
-    segments.append(CRAWL, end, &[b"torn", &second]).unwrap();
+    let (_, end) = append(&segments, BodiesEnd::default(), &[&first]).unwrap();
+    append(&segments, end, &[b"torn", &second]).unwrap();
     let before = disk.content("crawl_1/00000001.warc.zst").unwrap();
     // Another process, with rows that know of the first page only.
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (places, end) = segments.append(CRAWL, end, &[&second]).unwrap();
+    let (places, end) = append(&segments, end, &[&second]).unwrap();
     assert_eq!(places[0].segment, 2);
     assert_eq!(disk.content("crawl_1/00000001.warc.zst").unwrap(), before);
     // What it wrote itself and did not commit is its own to cut.
-    segments.append(CRAWL, end, &[&first]).unwrap();
-    let (places, _) = segments.append(CRAWL, end, &[&second]).unwrap();
+    append(&segments, end, &[&first]).unwrap();
+    let (places, _) = append(&segments, end, &[&second]).unwrap();
     assert_eq!((places[0].segment, places[0].offset), (2, end.len));
     // The same for a segment that was begun and not committed.
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (places, _) =
-        segments.append(CRAWL, BodiesEnd { segment: 1, len: 1 << 30 }, &[&first]).unwrap();
+    let (places, _) = append(&segments, BodiesEnd { segment: 1, len: 1 << 30 }, &[&first]).unwrap();
     assert_eq!(places[0].segment, 3);
 }
 
@@ -157,10 +170,10 @@ fn whole_records_behind_the_committed_end_are_never_cut() {
 fn a_full_disk_is_said_to_be_full_and_nothing_moves() {
     let disk = SimDisk::new();
     let segments = Segments::new(Arc::new(disk.clone()));
-    let (_, end) = segments.append(CRAWL, BodiesEnd::default(), &[b"first"]).unwrap();
+    let (_, end) = append(&segments, BodiesEnd::default(), &[b"first"]).unwrap();
     fail_next(&disk, DiskCall::Write, DiskFailure::NoSpace);
-    let error = segments.append(CRAWL, end, &[b"second"]).unwrap_err();
+    let error = append(&segments, end, &[b"second"]).unwrap_err();
     assert!(matches!(error, telusur_ledger::StoreError::DiskFull(_)), "{error}");
-    let (places, _) = segments.append(CRAWL, end, &[b"second"]).unwrap();
+    let (places, _) = append(&segments, end, &[b"second"]).unwrap();
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
 }

@@ -219,7 +219,9 @@ pub enum Command {
     /// Look after the search index, or index as a process of its own
     Index(IndexArgs),
     /// Check every promise about the stored data
-    Verify,
+    Verify(VerifyArgs),
+    /// Rebuild a damaged or lost state/ from the stored pages
+    Recover(RecoverArgs),
     /// How Telusur reads things, without touching the network
     #[command(subcommand)]
     Inspect(InspectCommand),
@@ -314,6 +316,35 @@ pub struct ResumeArgs {
     /// Wait at most this long when every host left says Retry-After; 0s = no limit
     #[arg(long, value_name = "DURATION")]
     pub patience: Option<String>,
+}
+
+/// The arguments of `verify`.
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// First take out the pages whose stored bytes are damaged, and queue them again: resume their crawls
+    /// afterwards
+    #[arg(long)]
+    pub requeue: bool,
+}
+
+/// The arguments of `recover`.
+#[derive(Args, Debug)]
+#[command(long_about = "Rebuild a damaged or lost state/ from the stored pages.\n\n\
+    Everything that a crawl did is also written down beside its pages in bodies/: settings, pages, links, redirects,\n\
+    failures, ids. From that the whole state is made again. Pages whose bytes are damaged are named, and asked again\n\
+    by `telusur resume`. The old directory is left as it is, unless --in-place says otherwise. A recovery that is\n\
+    interrupted changes nothing: start it again.\n\n\
+    Examples:\n  telusur recover ./data                    makes ./data.recovered\n  \
+    telusur recover ./data --into /mnt/new\n  telusur recover ./data --in-place         keeps the old state as state.damaged")]
+pub struct RecoverArgs {
+    /// The damaged data directory; by default that of --data
+    pub dir: Option<PathBuf>,
+    /// The new directory; by default the old name with .recovered behind it
+    #[arg(long, value_name = "NEW", conflicts_with = "in_place")]
+    pub into: Option<PathBuf>,
+    /// Put the rebuilt state in the place of the damaged one, which is kept beside it
+    #[arg(long)]
+    pub in_place: bool,
 }
 
 /// The arguments of `rm` and `cancel`.

@@ -19,6 +19,7 @@ mod manage;
 mod page;
 mod politeness;
 mod rank;
+mod recover;
 mod reparse;
 mod run;
 mod search;
@@ -208,7 +209,8 @@ impl Session {
             Command::Page(arguments) => page::page(self, &arguments, output),
             Command::Reparse(CrawlId { crawl }) => reparse::reparse(self, crawl, output),
             Command::Politeness { host } => politeness::politeness(self, &host, output),
-            Command::Verify => verify::verify(self, output),
+            Command::Verify(arguments) => verify::verify(self, &arguments, output),
+            Command::Recover(arguments) => recover::recover(self, &arguments, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),
             Command::FakeWeb { spec, bodies } => {
                 bench::serve_fake_web(&spec, bodies.as_deref(), output)

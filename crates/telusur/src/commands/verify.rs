@@ -6,12 +6,16 @@ use serde_json::json;
 use telusur_engine::control::{Reply, Request};
 use telusur_ledger::VerifyReport;
 
-use super::{Outcome, Session};
+use super::{Failure, Outcome, Session};
+use crate::cli::VerifyArgs;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::units::show_count;
 
-pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
+pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn Write) -> Outcome {
+    if arguments.requeue {
+        requeue(session, output)?;
+    }
     let mut report = VerifyReport::default();
     session.ask(&Request::Verify, &mut |answer| {
         if let Reply::Verified(verified) = answer {
@@ -66,4 +70,33 @@ pub(super) fn verify(session: &Session, output: &mut dyn Write) -> Outcome {
     Err(Message::new(Code::NotVerified, what)
         .hint("Nothing was changed; keep a copy of the directory before going on")
         .into())
+}
+
+/// Takes damaged pages out, and queues them again.
+fn requeue(session: &Session, output: &mut dyn Write) -> Result<(), Failure> {
+    let (mut written, mut damaged, mut queued) = (Ok(()), 0, 0);
+    session.ask(&Request::Requeue, &mut |answer| {
+        match answer {
+            Reply::Damaged { url, what } => {
+                damaged += 1;
+                written = if session.global.json {
+                    write_json_line(output, &json!({ "damaged": url, "what": what }))
+                } else {
+                    writeln!(output, "{}: {}", shown(&url), shown(&what))
+                };
+            }
+            Reply::Retried { count } => queued = count,
+            _ => {}
+        }
+        written.is_ok()
+    })?;
+    written?;
+    if session.global.json {
+        write_json_line(output, &json!({ "damaged": damaged, "queued": queued }))?;
+    } else if damaged > 0 {
+        let (damaged, queued) = (show_count(damaged), show_count(queued));
+        writeln!(output, "{damaged} damaged pages taken out, {queued} queued again")?;
+        session.talk.note("to fetch them: telusur resume ID");
+    }
+    Ok(())
 }

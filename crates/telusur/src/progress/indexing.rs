@@ -46,7 +46,7 @@ impl Imported {
     }
 }
 
-fn live_line(words: &str, terminal: &Terminal, ticks: usize) -> String {
+pub(super) fn live_line(words: &str, terminal: &Terminal, ticks: usize) -> String {
     let line = format!("  {} {words}", spinner(ticks, terminal.is_unicode));
     // A line that fills the last column makes many terminals wrap.
     line.chars().take(terminal.columns.saturating_sub(1)).collect()

@@ -80,6 +80,13 @@ impl ProgressDisplay {
         }
     }
 
+    /// Shows how far other work has come, unless that was shown a moment ago.
+    pub fn update_work(&mut self, words: impl Fn() -> String, now: Moment) {
+        if self.is_due(now) {
+            self.draw(&words, |terminal, ticks| indexing::live_line(&words(), terminal, ticks));
+        }
+    }
+
     fn is_due(&mut self, now: Moment) -> bool {
         let pause_ms = match self.form {
             Form::Hidden => return false,

@@ -185,6 +185,14 @@ impl Disk for SimDisk {
         Ok(found.map(|(path, _)| path.clone()).collect())
     }
 
+    fn files(&self, dir: &str) -> io::Result<Vec<String>> {
+        let state = self.lock();
+        state.check_dir(dir)?;
+        let names =
+            state.entries.keys().filter_map(|path| path.strip_prefix(dir)?.strip_prefix('/'));
+        Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
+    }
+
     fn remove_dir(&self, dir: &str) -> io::Result<()> {
         let mut state = self.lock();
         state.call(DiskCall::RemoveDir, dir)?;

@@ -1,0 +1,354 @@
+//! Steps that are in the bodies and not in the rows are done again.
+//!
+//! Each step has its record behind its bodies before the rows are changed. So after a kill in between, the
+//! rows lack the last step; and if the rows are lost as a whole, the records of all steps give them
+//! back ([`Ledger::recover`]).
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use telusur_model::{BlobRef, CrawlNo};
+
+use crate::crawls::read_row;
+use crate::event::Event;
+use crate::fold::{Fold, RecordedStep};
+use crate::memory::committed_end;
+use crate::step_record::StepRecord;
+use crate::storage::{Bodies, BodiesEnd, BytesRange, Scanned, Storage, WriteRows};
+use crate::{CrawlAccepted, CrawlStore, Ledger, StateDamage, StoreError};
+
+/// Events that are folded into one batch: few enough to be held in memory, many enough that a sync is
+/// no matter.
+const EVENTS_PER_BATCH: usize = 20_000;
+
+/// What was rebuilt from bodies, and what could not be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Crawls that are there again.
+    pub crawls: u64,
+    /// Steps that were done again.
+    pub steps: u64,
+    /// Pages that are there again.
+    pub pages: u64,
+    /// Pages whose bodies cannot be read: their URLs are asked again.
+    pub lost: Vec<LostPage>,
+    /// Bytes that are neither a body nor the record of a step.
+    pub unreadable: Vec<UnreadableBytes>,
+    /// Whole bodies that no record of a step mentions.
+    pub unclaimed: Vec<(CrawlNo, BlobRef)>,
+    /// Crawls with bodies whose settings are lost.
+    pub without_settings: Vec<CrawlNo>,
+}
+
+/// A page whose body cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostPage {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// Its address.
+    pub url: String,
+    /// Where its body is.
+    pub place: BlobRef,
+    /// Whether its URL is asked again. One of an imported document cannot be.
+    pub is_asked_again: bool,
+}
+
+/// Bytes of a segment that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadableBytes {
+    /// Of this crawl.
+    pub crawl: CrawlNo,
+    /// Which.
+    pub bytes: BytesRange,
+}
+
+/// How far a recovery has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoverProgress {
+    /// Bodies of crawls are read.
+    Reading {
+        /// Crawls that have been read.
+        crawls: u64,
+        /// Of so many.
+        of: u64,
+    },
+    /// Steps are done again.
+    Folding {
+        /// Steps that are done.
+        steps: u64,
+        /// Of so many.
+        of: u64,
+    },
+}
+
+/// A record of a step, in the bodies of a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RecordAt {
+    step: u64,
+    crawl: CrawlNo,
+    segment: u32,
+    offset: u64,
+    len: u32,
+}
+
+impl RecordAt {
+    fn new(step: u64, crawl: CrawlNo, place: BlobRef) -> Self {
+        Self { step, crawl, segment: place.segment, offset: place.offset, len: place.len }
+    }
+
+    fn place(&self) -> BlobRef {
+        BlobRef { segment: self.segment, offset: self.offset, len: self.len }
+    }
+
+    fn end(&self) -> BodiesEnd {
+        BodiesEnd { segment: self.segment, len: self.offset + u64::from(self.len) }
+    }
+}
+
+impl<S: Storage> Ledger<S> {
+    /// Does the steps again that the rows lack. After a kill that is one at most; rows that were set back to an
+    /// earlier state lack more. If a step in between is gone as well, nothing is changed.
+    pub(crate) fn redo_missing(&self) -> Result<(), StoreError> {
+        let done = self.memory().step;
+        let mut missing = Vec::new();
+        for crawl in self.numbers_of_bodies()? {
+            self.find_missing(crawl, done, &mut missing)?;
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        missing.sort_unstable();
+        self.refuse_gap(done, &missing)?;
+        let steps = missing.last().map_or(0, |last| last.step - done);
+        tracing::info!(steps, "steps of the bodies are not in the rows, and are done again");
+        self.redo(&missing, &mut Recovered::default(), &mut |_| {})
+    }
+
+    fn find_missing(
+        &self,
+        crawl: CrawlNo,
+        done: u64,
+        missing: &mut Vec<RecordAt>,
+    ) -> Result<(), StoreError> {
+        let row = read_row(self.rows(), crawl)?;
+        if row.as_ref().is_some_and(|row| row.removing) {
+            return Ok(());
+        }
+        let end = committed_end(self.rows(), crawl)?;
+        if !self.bodies().has_more(crawl, end)? {
+            return Ok(());
+        }
+        self.bodies().scan(crawl, end, &mut |scanned| {
+            let Scanned::Step(place) = scanned else { return Ok(ControlFlow::Continue(())) };
+            let step = StepRecord::step_of(&self.bodies().step_record(crawl, place)?)?;
+            if step > done {
+                missing.push(RecordAt::new(step, crawl, place));
+            } else if row.is_none() {
+                // It was forgotten by a later step.
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn refuse_gap(&self, done: u64, missing: &[RecordAt]) -> Result<(), StoreError> {
+        let mut last = done;
+        for record in missing {
+            if record.step > last + 1 {
+                return Err(StoreError::StateDamaged(Box::new(StateDamage {
+                    data: self.storage().location(),
+                    file: "state".to_owned(),
+                    byte: None,
+                    what: format!(
+                        "it has come to step {done}, bodies hold records up to step {}, and those of step {} are gone",
+                        missing.last().map_or(0, |last| last.step),
+                        last + 1
+                    ),
+                })));
+            }
+            last = record.step;
+        }
+        Ok(())
+    }
+
+    /// Rebuilds all rows from the bodies, into a storage without rows.
+    pub fn recover(
+        storage: S,
+        progress: &mut dyn FnMut(RecoverProgress),
+    ) -> Result<(Self, Recovered), StoreError> {
+        let ledger = Self::load(storage)?;
+        let mut recovered = Recovered::default();
+        let crawls = ledger.numbers_of_bodies()?;
+        let mut records = Vec::new();
+        for (read, crawl) in crawls.iter().enumerate() {
+            let of = crawls.len() as u64;
+            progress(RecoverProgress::Reading { crawls: read as u64, of });
+            ledger.find_records(*crawl, &mut records, &mut recovered)?;
+        }
+        records.sort_unstable();
+        for crawl in crawls {
+            ledger.accept_again(crawl, &records, &mut recovered)?;
+        }
+        ledger.redo(&records, &mut recovered, progress)?;
+        // Requests may have been under way when the rows were lost.
+        ledger.set_closed(false)?;
+        let crawls = ledger.crawls()?;
+        recovered.crawls = crawls.len() as u64;
+        recovered.pages = crawls.iter().map(|crawl| crawl.stats.pages).sum();
+        Ok((ledger, recovered))
+    }
+
+    /// Finds all records of a crawl, what cannot be read, and bodies that no record mentions.
+    fn find_records(
+        &self,
+        crawl: CrawlNo,
+        records: &mut Vec<RecordAt>,
+        recovered: &mut Recovered,
+    ) -> Result<(), StoreError> {
+        let mut pending: BTreeSet<(u32, u64, u32)> = BTreeSet::new();
+        let key = |place: BlobRef| (place.segment, place.offset, place.len);
+        self.bodies().scan(crawl, BodiesEnd::default(), &mut |scanned| {
+            match scanned {
+                Scanned::Blob(place) => {
+                    pending.insert(key(place));
+                }
+                Scanned::Unreadable(bytes) => {
+                    recovered.unreadable.push(UnreadableBytes { crawl, bytes });
+                }
+                Scanned::Step(place) => {
+                    let record = StepRecord::decode(&self.bodies().step_record(crawl, place)?)?;
+                    for (_, mut event) in record.events {
+                        if let Some(claimed) = body_of(&mut event) {
+                            pending.remove(&key(claimed.place));
+                        }
+                    }
+                    records.push(RecordAt::new(record.step, crawl, place));
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let unclaimed = pending.into_iter();
+        let unclaimed = unclaimed.map(|(segment, offset, len)| BlobRef { segment, offset, len });
+        recovered.unclaimed.extend(unclaimed.map(|place| (crawl, place)));
+        Ok(())
+    }
+
+    /// Accepts a crawl by the settings beside its bodies if its first record is lost.
+    fn accept_again(
+        &self,
+        crawl: CrawlNo,
+        records: &[RecordAt],
+        recovered: &mut Recovered,
+    ) -> Result<(), StoreError> {
+        if let Some(first) = records.iter().find(|record| record.crawl == crawl) {
+            let record = StepRecord::decode(&self.bodies().step_record(crawl, first.place())?)?;
+            if record.events.iter().any(|(_, event)| matches!(event, Event::CrawlAccepted(_))) {
+                return Ok(());
+            }
+        }
+        let settings = self.bodies().settings(crawl)?;
+        let accepted =
+            settings.and_then(|json| serde_json::from_slice::<CrawlAccepted>(&json).ok());
+        let Some(accepted) = accepted.filter(|accepted| accepted.crawl.no == crawl) else {
+            recovered.without_settings.push(crawl);
+            return Ok(());
+        };
+        let mut memory = self.memory();
+        let (step, seq) = (memory.step, memory.seq);
+        let events = vec![Event::CrawlAccepted(Box::new(accepted))];
+        let fold = Fold::new(self.rows(), &mut memory, self.recent());
+        self.rows().commit(fold.fold_again(vec![RecordedStep { step, seq, events }])?)?;
+        memory.broken = false;
+        Ok(())
+    }
+
+    /// Folds records, which are in the order of their steps.
+    fn redo(
+        &self,
+        records: &[RecordAt],
+        recovered: &mut Recovered,
+        progress: &mut dyn FnMut(RecoverProgress),
+    ) -> Result<(), StoreError> {
+        let of = records.chunk_by(|a, b| a.step == b.step).count() as u64;
+        let mut batch = RedoBatch::default();
+        for records in records.chunk_by(|a, b| a.step == b.step) {
+            batch.steps.push(self.read_step(records, recovered)?);
+            batch.ends.extend(records.iter().map(|record| (record.crawl, record.end())));
+            batch.events += batch.steps.last().map_or(0, |step| step.events.len());
+            if batch.events >= EVENTS_PER_BATCH {
+                recovered.steps += self.commit_again(std::mem::take(&mut batch))?;
+                progress(RecoverProgress::Folding { steps: recovered.steps, of });
+            }
+        }
+        recovered.steps += self.commit_again(batch)?;
+        progress(RecoverProgress::Folding { steps: recovered.steps, of });
+        Ok(())
+    }
+
+    /// The events of a step out of its records, one for each crawl. A page whose body cannot be read is left
+    /// out: its URL stays in the queue.
+    fn read_step(
+        &self,
+        records: &[RecordAt],
+        recovered: &mut Recovered,
+    ) -> Result<RecordedStep, StoreError> {
+        let mut events = Vec::new();
+        let mut seq = 0;
+        for at in records {
+            let record = self.bodies().step_record(at.crawl, at.place())?;
+            let record = StepRecord::decode(&record)?;
+            seq = record.seq.max(seq);
+            for (place, mut event) in record.events {
+                if let Some(claimed) = body_of(&mut event)
+                    && !self.bodies().is_whole(at.crawl, claimed.place)?
+                {
+                    recovered.lost.push(LostPage { crawl: at.crawl, ..claimed });
+                    continue;
+                }
+                events.push((place, event));
+            }
+        }
+        events.sort_by_key(|(place, _)| *place);
+        let events = events.into_iter().map(|(_, event)| event).collect();
+        Ok(RecordedStep { step: records.first().map_or(0, |record| record.step), seq, events })
+    }
+
+    fn commit_again(&self, batch: RedoBatch) -> Result<u64, StoreError> {
+        let steps = batch.steps.len() as u64;
+        if steps == 0 {
+            return Ok(0);
+        }
+        let mut memory = self.memory();
+        let mut fold = Fold::new(self.rows(), &mut memory, self.recent()).with_ends(batch.ends);
+        for step in &batch.steps {
+            fold.look_up_links(&step.events)?;
+        }
+        let rows = fold.fold_again(batch.steps)?;
+        self.rows().commit(rows)?;
+        memory.broken = false;
+        Ok(steps)
+    }
+
+    /// The numbers of the crawls that have bodies.
+    pub(crate) fn numbers_of_bodies(&self) -> Result<BTreeSet<CrawlNo>, StoreError> {
+        let aliases = self.bodies().crawls()?;
+        let number = |alias: &String| alias.strip_prefix("crawl_")?.parse().ok().map(CrawlNo);
+        Ok(aliases.iter().filter_map(number).collect())
+    }
+}
+
+/// Steps that are folded together.
+#[derive(Default)]
+struct RedoBatch {
+    steps: Vec<RecordedStep>,
+    events: usize,
+    ends: HashMap<CrawlNo, BodiesEnd>,
+}
+
+/// The page that an event brings a body for, as it is lost if that cannot be read.
+fn body_of(event: &mut Event) -> Option<LostPage> {
+    let is_asked_again = !matches!(event, Event::DocumentImported(_));
+    let page = event.page_mut()?;
+    let place = page.body.or(page.parsed)?;
+    Some(LostPage { crawl: page.crawl, url: page.url.to_string(), place, is_asked_again })
+}
