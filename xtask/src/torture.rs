@@ -82,6 +82,45 @@ pub(crate) fn torture_following(kills: u32, seed: u64) -> anyhow::Result<()> {
     scratch.delete()
 }
 
+/// Deletes the state of crawls that were killed, and copies directories that are in use.
+pub(crate) fn torture_recovering(rounds: u32, seed: u64) -> anyhow::Result<()> {
+    let program = release_program()?;
+    let scratch = Scratch::new("torture-recover")?;
+    let torture = Torture {
+        program,
+        web: FakeWebSpec {
+            seed,
+            hosts: 8,
+            pages: PageCounts::Even { total: 800 },
+            links_per_page: 10,
+            page_bytes: 3_000,
+            delay_ms: DelayRange { min: 10, max: 60 },
+            ..FakeWebSpec::default()
+        },
+        kills: rounds,
+        seed,
+        life_ms_max: 1_200,
+        workers: 16,
+        scratch: scratch.path().to_owned(),
+        along: Along::Links,
+    };
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let report = runtime.block_on(torture.run_recovering(|line| println!("{line}")));
+    let report = report.map_err(|broken| {
+        anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.path().display())
+    })?;
+    println!(
+        "{} directories recovered ({} acknowledged pages), {} recoveries cut; {} copies of running directories, {} of them recovered, {} with pages queued again",
+        report.recovered,
+        report.acknowledged,
+        report.cut,
+        report.copies,
+        report.copies_refused,
+        report.copies_torn
+    );
+    scratch.delete()
+}
+
 /// A web of links, slow enough that the crawl is still running at the last kill.
 fn links(seed: u64) -> FakeWebSpec {
     FakeWebSpec {

@@ -81,14 +81,8 @@ impl DataDir {
         Self::open_or_make(root, random_seed)
     }
 
-    /// Makes a directory for what is recovered of another one. An attempt that was cut short is begun again.
+    /// Makes a directory for what is recovered of another one.
     pub(crate) fn make_for(root: &Path, source: &Path) -> Result<Self, StoreError> {
-        if Self::find(root)? == Found::Data {
-            return Err(StoreError::Unusable(format!(
-                "{} is a data directory already; name a new one",
-                root.display()
-            )));
-        }
         let seed = read_version(source).ok().flatten().map(|version| version.key_seed);
         Self::open_or_make(root, || seed.map_or_else(random_seed, Ok))
     }
@@ -406,7 +400,7 @@ fn damaged_version(root: &Path, what: String) -> StoreError {
 }
 
 /// Whether a directory is empty or does not exist.
-fn holds_nothing(dir: &Path) -> io::Result<bool> {
+pub(crate) fn holds_nothing(dir: &Path) -> io::Result<bool> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),

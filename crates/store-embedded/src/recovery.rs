@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use telusur_ledger::{Ledger, RecoverProgress, Recovered, StoreError};
 
-use crate::directory::{DataDir, STATE_DAMAGED, STATE_RECOVERED, remove_dir_if_there, sync_dir};
+use crate::directory::{
+    DataDir, STATE_DAMAGED, STATE_RECOVERED, holds_nothing, remove_dir_if_there, sync_dir,
+};
 use crate::private_files::{create_private_dir, private_file};
 use crate::{Directory, EmbeddedStore, RealDisk, Segments, Tables, io_error};
 
@@ -44,7 +46,8 @@ pub enum RecoveryProgress {
 pub struct Recovery {
     store: EmbeddedStore,
     recovered: Recovered,
-    is_in_place: bool,
+    /// The directory that the new one becomes; `None` in place.
+    target: Option<PathBuf>,
     /// Held, so that nobody changes what is read.
     _source: Option<fs::File>,
 }
@@ -66,7 +69,8 @@ impl Recovery {
         let (directory, state, held) = match into {
             RecoverInto::New(target) => {
                 let held = DataDir::hold(source)?;
-                let directory = DataDir::make_for(target, source)?;
+                let unfinished = begin_new(target)?;
+                let directory = DataDir::make_for(&unfinished, source)?;
                 copy_files(source, directory.root(), progress)?;
                 let state = directory.state();
                 (directory, state, held)
@@ -83,8 +87,11 @@ impl Recovery {
         let storage = Directory { tables: Tables::open(&state)?, segments, directory };
         let mut rebuilding = |step| progress(RecoveryProgress::Rebuilding(step));
         let (store, recovered) = Ledger::recover(storage, &mut rebuilding)?;
-        let is_in_place = matches!(into, RecoverInto::Place);
-        Ok(Self { store, recovered, is_in_place, _source: held })
+        let target = match into {
+            RecoverInto::New(target) => Some(target.to_owned()),
+            RecoverInto::Place => None,
+        };
+        Ok(Self { store, recovered, target, _source: held })
     }
 
     /// The rebuilt rows, with the bodies.
@@ -99,18 +106,46 @@ impl Recovery {
 
     /// Puts the rebuilt rows into their place. Gives where the damaged ones are now, if they were replaced.
     pub fn finish(self) -> Result<(Recovered, Option<PathBuf>), StoreError> {
-        let Self { store, recovered, is_in_place, _source: held } = self;
-        if !is_in_place {
-            store.storage().data_dir().finish()?;
-            return Ok((recovered, None));
-        }
+        let Self { store, recovered, target, _source } = self;
         let Directory { tables, segments, directory } = store.into_storage();
         // Closed before their directory is renamed.
         drop((tables, segments));
-        let damaged = put_in_place(&directory)?;
-        drop(held);
+        let damaged = match target {
+            None => put_in_place(&directory)?,
+            Some(target) => {
+                directory.finish()?;
+                give_name(directory.root(), &target)?;
+                None
+            }
+        };
         Ok((recovered, damaged))
     }
+}
+
+/// Where a new directory is made, until it is complete. What an attempt that was cut short left there goes.
+fn begin_new(target: &Path) -> Result<PathBuf, StoreError> {
+    let named = |error| io_error(format!("make {}", target.display()), error);
+    if !holds_nothing(target).map_err(named)? {
+        let what = format!("{} is there already; name a new directory", target.display());
+        return Err(StoreError::Unusable(what));
+    }
+    let mut unfinished = target.as_os_str().to_owned();
+    unfinished.push(".unfinished");
+    let unfinished = PathBuf::from(unfinished);
+    if unfinished.try_exists().map_err(named)? {
+        // Somebody may be at it.
+        let _held = DataDir::hold(&unfinished)?;
+        remove_dir_if_there(&unfinished).map_err(named)?;
+    }
+    Ok(unfinished)
+}
+
+/// Gives a complete directory its name.
+fn give_name(unfinished: &Path, target: &Path) -> Result<(), StoreError> {
+    let named = |error| io_error(format!("make {}", target.display()), error);
+    fs::rename(unfinished, target).map_err(named)?;
+    let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_dir(parent.unwrap_or(Path::new("."))).map_err(named)
 }
 
 fn put_in_place(directory: &DataDir) -> Result<Option<PathBuf>, StoreError> {

@@ -12,6 +12,7 @@ mod guard;
 mod inspect;
 mod linear;
 mod pages;
+mod recover;
 mod run;
 mod serve;
 mod streams;

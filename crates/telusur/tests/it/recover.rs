@@ -1,0 +1,172 @@
+//! `recover` and `verify --requeue`: what a damaged disk took is named, and the rest comes back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::{Place, Seen};
+
+const DATA: &str = ".local/share/telusur";
+const RECOVERED: &str = ".local/share/telusur.recovered";
+
+/// A place with the demo's two crawls.
+fn crawled() -> Place {
+    let place = Place::new();
+    assert_eq!(place.run(&["demo", "-q"]).code, 0);
+    place
+}
+
+/// What a directory has, without what is said about the program: crawls, pages, and what is found.
+fn told(place: &Place, data: &str) -> [String; 4] {
+    let ask = |words: &[&str]| {
+        let seen = place.run(&[words, &["--data", data]].concat());
+        assert_eq!(seen.code, 0, "{words:?} {seen:?}");
+        seen.stdout
+    };
+    let found: Value = serde_json::from_str(&ask(&["search", "mill", "--json"])).unwrap();
+    let hits = found["hits"].as_array().unwrap().iter().map(|hit| hit["url"].to_string());
+    [
+        ask(&["ls"]),
+        ask(&["export", "crawl_1"]),
+        ask(&["coverage", "crawl_2", "--json"]),
+        hits.collect::<Vec<_>>().join("\n"),
+    ]
+}
+
+#[track_caller]
+fn assert_verified(place: &Place, data: &str) {
+    let seen = place.run(&["verify", "--data", data]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+}
+
+/// The names and contents of all files below a directory.
+fn files(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            // Names the last owner.
+            false if path.ends_with("telusur.lock") => {}
+            false => found.push((path.clone(), fs::read(path).unwrap())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn a_lost_state_comes_back_from_the_bodies_and_the_old_directory_is_left_alone() {
+    let place = crawled();
+    let before = told(&place, DATA);
+    fs::remove_dir_all(place.path().join(DATA).join("state")).unwrap();
+    let left = files(&place.path().join(DATA));
+    let seen = place.run(&["recover", DATA]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert!(seen.stdout.contains("2 crawls") && seen.stdout.contains("; 0 lost"), "{seen:?}");
+    assert_eq!(files(&place.path().join(DATA)), left);
+    assert_verified(&place, RECOVERED);
+    assert_eq!(told(&place, RECOVERED), before);
+    assert_verified(&place, RECOVERED);
+    let seen = place.run(&["resume", "crawl_1", "--data", RECOVERED]);
+    assert!(seen.stderr.contains("nothing is left to fetch"), "{seen:?}");
+}
+
+#[test]
+fn in_place_the_damaged_state_is_kept_beside_the_new_one() {
+    let place = crawled();
+    let before = told(&place, DATA);
+    let state = place.path().join(DATA).join("state");
+    let journal = state.join("0.jnl");
+    let mut bytes = fs::read(&journal).unwrap();
+    bytes[200..600].fill(0);
+    fs::write(&journal, &bytes).unwrap();
+    let seen = place.run(&["ls"]);
+    assert!(seen.error(4).contains("state/0.jnl is damaged"), "{seen:?}");
+    let seen = place.run(&["recover", "--in-place"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert!(seen.stderr.contains("state.damaged"), "{seen:?}");
+    assert_eq!(fs::read(place.path().join(DATA).join("state.damaged/0.jnl")).unwrap(), bytes);
+    assert_verified(&place, DATA);
+    assert_eq!(told(&place, DATA), before);
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let place = crawled();
+    let seen = place.run(&["recover", DATA, "--into", "other"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    let left = files(&place.path().join("other"));
+    let seen = place.run(&["recover", DATA, "--into", "other"]);
+    assert!(seen.error(4).contains("other is there already"), "{seen:?}");
+    assert_eq!(files(&place.path().join("other")), left);
+    let seen = place.run(&["recover", "nowhere"]);
+    assert!(seen.error(2).contains("no directory nowhere"), "{seen:?}");
+    let seen = place.run(&["recover", "other/bodies"]);
+    assert!(seen.error(4).contains("has no bodies/"), "{seen:?}");
+    let seen = place.run(&["recover", "--in-place", "--into", "x"]);
+    assert_eq!(seen.code, 2, "{seen:?}");
+}
+
+/// Damages the body of one page. Gives its URL, and how `verify` names it.
+fn damage_a_page(place: &Place) -> String {
+    let segment = place.path().join(DATA).join("bodies/crawl_1/00000001.warc.zst");
+    let mut bytes = fs::read(&segment).unwrap();
+    // The second half of the second record: behind the lead of a blob.
+    let lead = [0x50, 0x2a, 0x4d, 0x18, 12, 0, 0, 0];
+    let places = bytes.windows(8).enumerate().filter(|(_, window)| *window == lead);
+    let second = places.map(|(place, _)| place).nth(1).unwrap();
+    bytes[second + 40..second + 60].fill(0xff);
+    fs::write(&segment, bytes).unwrap();
+    let seen = place.run(&["verify"]);
+    assert_eq!(seen.code, 4, "{seen:?}");
+    let named = seen.stdout.lines().find(|line| line.contains("does not match its checksum"));
+    let named = named.unwrap_or_else(|| panic!("{seen:?}")).trim();
+    named.split(' ').nth(1).unwrap().trim_end_matches(':').to_owned()
+}
+
+#[track_caller]
+fn assert_says(seen: &Seen, words: &str) {
+    assert!(seen.stdout.contains(words) || seen.stderr.contains(words), "{words}: {seen:?}");
+}
+
+#[test]
+fn damaged_pages_are_taken_out_and_queued_again() {
+    let place = crawled();
+    let url = damage_a_page(&place);
+    let found = |place: &Place| {
+        let word = url.rsplit('/').next().unwrap();
+        let seen = place.run(&["search", word, "--json"]);
+        let found: Value = serde_json::from_str(&seen.stdout).unwrap();
+        found["hits"].as_array().unwrap().iter().any(|hit| hit["url"] == url.as_str())
+    };
+    assert!(found(&place));
+    let seen = place.run(&["verify", "--requeue"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_says(&seen, "1 damaged pages taken out, 1 queued again");
+    assert_says(&seen, &url);
+    let seen = place.run(&["explain", &url]);
+    assert_says(&seen, "body_lost");
+    assert!(!found(&place));
+    assert_verified(&place, DATA);
+    // Once more changes nothing.
+    let seen = place.run(&["verify", "--requeue"]);
+    assert!(seen.code == 0 && !seen.stdout.contains("taken out"), "{seen:?}");
+}
+
+#[test]
+fn a_recovery_names_pages_whose_bytes_are_damaged() {
+    let place = crawled();
+    let url = damage_a_page(&place);
+    let seen = place.run(&["recover", "--json"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    let lines: Vec<Value> =
+        seen.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["lost"], url.as_str());
+    assert_eq!(lines[0]["asked_again"], true);
+    assert_eq!(lines.last().unwrap()["lost"], 1);
+    assert_verified(&place, RECOVERED);
+    let seen = place.run(&["explain", &url, "--data", RECOVERED]);
+    assert_says(&seen, "waiting for attempt 1");
+}
