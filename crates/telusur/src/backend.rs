@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_engine::{EngineError, FollowError, Indexer, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
-use telusur_ledger::{Recovered, Store, StoreError};
+use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
+use telusur_model::PageRecord;
 use telusur_store_embedded::{
     DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
 };
@@ -21,6 +22,8 @@ const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How long a directory is waited for that somebody has for a moment: opening a large one takes a
 /// second or two.
 const MOMENT_MAX: Duration = Duration::from_secs(5);
+/// Pages of a recovered directory that are read at once.
+const PAGES_AT_ONCE: usize = 1_000;
 /// How often it is tried again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -295,14 +298,33 @@ fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<
     indexer.digest_links()
 }
 
-/// Rebuilds the state of a directory from its bodies.
+/// Rebuilds the state of a directory from its bodies. `each` is called with every page that is there again
+/// until it returns false.
 pub fn recover(
     dir: &Path,
     into: RecoverInto<'_>,
     progress: &mut dyn FnMut(RecoveryProgress),
+    each: &mut dyn FnMut(&PageRecord) -> bool,
 ) -> Result<(Recovered, Option<PathBuf>), Message> {
-    let recovery = Recovery::begin(dir, into, progress);
-    recovery.and_then(Recovery::finish).map_err(|error| store_message(&error))
+    let failed = |error: StoreError| store_message(&error);
+    let recovery = Recovery::begin(dir, into, progress).map_err(failed)?;
+    each_page(recovery.store(), each).map_err(failed)?;
+    recovery.finish().map_err(failed)
+}
+
+fn each_page(
+    store: &EmbeddedStore,
+    each: &mut dyn FnMut(&PageRecord) -> bool,
+) -> Result<(), StoreError> {
+    let mut seq = 0;
+    loop {
+        let changes = store.changes_after(seq, PAGES_AT_ONCE)?;
+        let Some(last) = changes.last() else { return Ok(()) };
+        seq = last.seq();
+        if !changes.iter().filter_map(StoreChange::page).all(&mut *each) {
+            return Ok(());
+        }
+    }
 }
 
 /// Whether there is a data directory. One that cannot be read is not taken for one that is not there.

@@ -36,11 +36,18 @@ pub(super) fn recover(
     };
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let clock = SystemClock::new();
-    let done = backend::recover(dir, into, &mut |progress| {
-        display.update_work(|| words(progress), clock.now());
+    let mut written = Ok(());
+    let mut progress = |progress| display.update_work(|| words(progress), clock.now());
+    let done = backend::recover(dir, into, &mut progress, &mut |page| {
+        if session.global.json {
+            let line = json!({ "recovered": page.url.as_str(), "crawl": page.crawl.to_string() });
+            written = write_json_line(output, &line);
+        }
+        session.global.json && written.is_ok()
     });
     display.finish();
     let (recovered, damaged_state) = done?;
+    written?;
     report(session, &recovered, target, output)?;
     if let Some(damaged_state) = damaged_state {
         session.talk.note(&format!("the damaged state is kept in {}", path_shown(&damaged_state)));
@@ -54,8 +61,13 @@ pub(super) fn recover(
 
 /// The directory beside a damaged one.
 fn beside(dir: &Path) -> PathBuf {
-    // Without a slash at the end, which would make it a directory inside.
-    let mut name = dir.components().collect::<PathBuf>().into_os_string();
+    let named = match dir.file_name() {
+        // Without a slash at the end, which would make it a directory inside.
+        Some(_) => dir.components().collect::<PathBuf>(),
+        // The current directory, or one above it.
+        None => dir.canonicalize().unwrap_or_else(|_| dir.to_owned()),
+    };
+    let mut name = named.into_os_string();
     name.push(".recovered");
     name.into()
 }
@@ -162,5 +174,7 @@ mod tests {
         check("data", "data.recovered");
         check("./data/", "./data.recovered");
         check("/srv/telusur", "/srv/telusur.recovered");
+        let here = std::env::current_dir().unwrap();
+        check(".", &format!("{}.recovered", here.display()));
     }
 }
