@@ -12,11 +12,10 @@ mod with_store;
 use std::collections::BTreeMap;
 
 use telusur_model::{
-    CrawlNo, Findings, PageUrl, ParsedPage, SearchPage, Timestamp, UrlKey, UrlKeyer,
+    CrawlNo, Findings, PageRecord, PageUrl, ParsedPage, SearchPage, Timestamp, UrlKey, UrlKeyer,
 };
 
 use crate::followers::{ChangeBatch, FollowedChange, FollowedPage, Follower, PageContent};
-use crate::imports::bare_record;
 
 /// A word that is in every page of the suite.
 pub const COMMON_WORD: &str = "conformance";
@@ -124,7 +123,7 @@ fn held(bench: &dyn FollowerBench) -> Vec<HeldPage> {
 fn page(seq: u64, crawl: u32, number: u64) -> FollowedChange {
     let url = PageUrl::parse(&format!("http://site{crawl}.test/{number}")).unwrap();
     let keyer = UrlKeyer { seed: 7, drop_tracking: true };
-    let record = bare_record(CrawlNo(crawl), keyer.key(&url), url, Timestamp(seq));
+    let record = PageRecord::bare(CrawlNo(crawl), keyer.key(&url), url, Timestamp(seq));
     let parsed = ParsedPage {
         charset: "UTF-8".to_owned(),
         title: Some(title_of(seq, number)),

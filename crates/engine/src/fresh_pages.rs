@@ -115,12 +115,11 @@ fn bytes_of(page: &SearchPage) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::imports::bare_record;
     use telusur_model::{Findings, PageUrl};
 
     fn record(number: u64) -> PageRecord {
         let url = PageUrl::parse(&format!("http://a.org/{number}")).unwrap();
-        bare_record(CrawlNo(1), UrlKey(u128::from(number)), url, Timestamp(7))
+        PageRecord::bare(CrawlNo(1), UrlKey(u128::from(number)), url, Timestamp(7))
     }
 
     fn page(text: &str) -> SearchPage {

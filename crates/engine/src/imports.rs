@@ -3,10 +3,7 @@
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::Deserialize;
 use telusur_ledger::{PageToStore, Step, Store, StoreError};
-use telusur_model::{
-    Crawl, CrawlNo, Digest, Directives, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp,
-    UrlKey, UrlKeyer, Via,
-};
+use telusur_model::{Crawl, Digest, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp, UrlKeyer};
 
 /// Where documents without an address lie. The name can never be looked up (RFC 2606).
 const HOST: &str = "import.invalid";
@@ -91,7 +88,7 @@ impl<'a> Importer<'a> {
             title: parsed.title,
             bytes: text.len() as u64,
             digest: Digest(*blake3::hash(text).as_bytes()),
-            ..bare_record(self.crawl.no, self.keyer.key(&url), url, at)
+            ..PageRecord::bare(self.crawl.no, self.keyer.key(&url), url, at)
         };
         self.batch.import(PageToStore { record, packed });
         self.documents += 1;
@@ -103,41 +100,5 @@ impl<'a> Importer<'a> {
         self.documents = 0;
         self.store.commit(std::mem::take(&mut self.batch))?;
         Ok(())
-    }
-}
-
-/// The record of a page of which nothing is known but where it lies and when it came.
-pub(crate) fn bare_record(crawl: CrawlNo, key: UrlKey, url: PageUrl, at: Timestamp) -> PageRecord {
-    PageRecord {
-        seq: 0,
-        crawl,
-        key,
-        url,
-        redirects: Vec::new(),
-        status: 200,
-        content_type: None,
-        title: None,
-        via: Via::Seed,
-        found_at: at,
-        referrer: None,
-        depth: 0,
-        requested_at: None,
-        fetched_at: at,
-        took_ms: 0,
-        attempts: 1,
-        bytes: 0,
-        wire_bytes: 0,
-        truncated: false,
-        digest: Digest([0; 32]),
-        etag: None,
-        last_modified: None,
-        lastmod: None,
-        directives: Directives::default(),
-        soft_404: false,
-        parse_failed: None,
-        change: None,
-        link_count: 0,
-        body: None,
-        parsed: None,
     }
 }

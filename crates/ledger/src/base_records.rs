@@ -145,7 +145,8 @@ impl<B: Bodies> RecordWriter<'_, B> {
     }
 }
 
-fn page_event(page: PageRecord) -> Event {
+/// The end of the visit that brought a page, as far as its record tells.
+pub(crate) fn page_event(page: PageRecord) -> Event {
     let visit = Visit {
         crawl: page.crawl,
         purpose: Purpose::Page,

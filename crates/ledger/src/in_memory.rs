@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use telusur_model::{BlobRef, CrawlNo};
 
 use crate::storage::{
-    Batch, Bodies, BodiesEnd, BytesRange, KeptParts, Rows, Scanned, Storage, Table, WriteRows,
+    Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, KeptParts, Rows, Scanned, Storage, Table,
+    WriteRows,
 };
 use crate::{Body, StoreError, layout};
 
@@ -244,6 +245,10 @@ impl Bodies for InMemory {
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         let [_, _, extract] = self.parts(crawl, blob)?;
         Ok(extract)
+    }
+
+    fn origin(&self, _: CrawlNo, _: BlobRef) -> Result<Option<BlobOrigin>, StoreError> {
+        Ok(None)
     }
 
     fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError> {

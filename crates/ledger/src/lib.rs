@@ -43,8 +43,8 @@ pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
 pub use crate::redo::{LostPage, RecoverProgress, Recovered, UnreadableBytes};
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
-    Batch, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage, Table,
-    WriteRows,
+    Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage,
+    Table, WriteRows,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};

@@ -4,22 +4,29 @@
 //! rows lack the last step; and if the rows are lost as a whole, the records of all steps give them
 //! back ([`Ledger::recover`]).
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use telusur_model::{BlobRef, CrawlNo};
+use telusur_model::{
+    BlobRef, Crawl, CrawlId, CrawlNo, Digest, FetchRules, Keep, Limits, PageRecord, PageUrl,
+    Politeness, ScopeRules, Seeds, SitemapRules, Timestamp, UrlKeyer,
+};
 
+use crate::base_records::page_event;
 use crate::crawls::read_row;
 use crate::event::Event;
 use crate::fold::{Fold, RecordedStep};
-use crate::memory::committed_end;
-use crate::step_record::StepRecord;
-use crate::storage::{Bodies, BodiesEnd, BytesRange, Scanned, Storage, WriteRows};
+use crate::layout::{self, UrlRow};
+use crate::memory::{Memory, committed_end};
+use crate::step_record::{StepRecord, encode_record};
+use crate::storage::{Bodies, BodiesEnd, BytesRange, Rows, Scanned, Storage, Table, WriteRows};
 use crate::{CrawlAccepted, CrawlStore, Ledger, StateDamage, StoreError};
 
 /// Events that are folded into one batch: few enough to be held in memory, many enough that a sync is
 /// no matter.
 const EVENTS_PER_BATCH: usize = 20_000;
+/// Bodies without a record that are stored in one step.
+const UNCLAIMED_PER_STEP: usize = 500;
 
 /// What was rebuilt from bodies, and what could not be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +41,12 @@ pub struct Recovered {
     pub lost: Vec<LostPage>,
     /// Bytes that are neither a body nor the record of a step.
     pub unreadable: Vec<UnreadableBytes>,
-    /// Whole bodies that no record of a step mentions.
+    /// Whole bodies that no record of a step mentions. Those of pages that were not known otherwise are stored
+    /// with what they say of themselves, and nothing is read out of them.
     pub unclaimed: Vec<(CrawlNo, BlobRef)>,
-    /// Crawls with bodies whose settings are lost.
+    /// Pages that are there again only by their bodies, per crawl: they must be parsed.
+    pub unread: BTreeMap<CrawlNo, u64>,
+    /// Crawls with bodies whose settings are lost: they have the usual ones, and no start URL.
     pub without_settings: Vec<CrawlNo>,
 }
 
@@ -190,6 +200,7 @@ impl<S: Storage> Ledger<S> {
             ledger.accept_again(crawl, &records, &mut recovered)?;
         }
         ledger.redo(&records, &mut recovered, progress)?;
+        ledger.take_in_unclaimed(&mut recovered)?;
         // Requests may have been under way when the rows were lost.
         ledger.set_closed(false)?;
         let crawls = ledger.crawls()?;
@@ -249,10 +260,12 @@ impl<S: Storage> Ledger<S> {
         let settings = self.bodies().settings(crawl)?;
         let accepted =
             settings.and_then(|json| serde_json::from_slice::<CrawlAccepted>(&json).ok());
-        let Some(accepted) = accepted.filter(|accepted| accepted.crawl.no == crawl) else {
+        let accepted = accepted.filter(|accepted| accepted.crawl.no == crawl);
+        let accepted = accepted.unwrap_or_else(|| {
             recovered.without_settings.push(crawl);
-            return Ok(());
-        };
+            CrawlAccepted { crawl: crawl_without_settings(crawl), key_seed: self.key_seed() }
+        });
+        self.put_settings(&accepted)?;
         let mut memory = self.memory();
         let (step, seq) = (memory.step, memory.seq);
         let events = vec![Event::CrawlAccepted(Box::new(accepted))];
@@ -313,6 +326,91 @@ impl<S: Storage> Ledger<S> {
         Ok(RecordedStep { step: records.first().map_or(0, |record| record.step), seq, events })
     }
 
+    /// Stores bodies that no record mentions, unless their pages are known: steps whose records are damaged, and
+    /// directories of older formats, which have none.
+    fn take_in_unclaimed(&self, recovered: &mut Recovered) -> Result<(), StoreError> {
+        for together in recovered.unclaimed.chunks(UNCLAIMED_PER_STEP) {
+            let mut memory = self.memory();
+            let mut events = Vec::new();
+            for (crawl, blob) in together {
+                let Some(known) = memory.crawl(*crawl, self.rows())? else { continue };
+                let page = self.page_of_blob(*crawl, *blob, known.keyer)?;
+                let Some(page) = page.filter(|page| !self.is_page(page).unwrap_or(true)) else {
+                    continue;
+                };
+                *recovered.unread.entry(*crawl).or_default() += 1;
+                let row = read_row(self.rows(), *crawl)?;
+                let has_queue = row.is_some_and(|row| !row.crawl.is_import());
+                events.push(if has_queue {
+                    page_event(page)
+                } else {
+                    Event::DocumentImported(Box::new(page))
+                });
+            }
+            self.write_again(&mut memory, events)?;
+        }
+        Ok(())
+    }
+
+    fn is_page(&self, page: &PageRecord) -> Result<bool, StoreError> {
+        let row = self.rows().get(Table::Urls, layout::url_key(page.crawl, page.key))?;
+        let row = row.map(|row| layout::decode(&row, "urls")).transpose()?;
+        Ok(matches!(row, Some(UrlRow::Page { .. })))
+    }
+
+    /// What a body says of its page.
+    fn page_of_blob(
+        &self,
+        crawl: CrawlNo,
+        blob: BlobRef,
+        keyer: UrlKeyer,
+    ) -> Result<Option<PageRecord>, StoreError> {
+        let Some(origin) = self.bodies().origin(crawl, blob)? else { return Ok(None) };
+        let Ok(url) = PageUrl::parse(&origin.url) else { return Ok(None) };
+        let mut page = PageRecord::bare(crawl, keyer.key(&url), url, origin.at);
+        page.parsed = origin.has_extract.then_some(blob);
+        if origin.has_body {
+            let body = self.bodies().answer(crawl, blob)?;
+            let mut lines = body.head.lines();
+            let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());
+            page.status = status.unwrap_or(page.status);
+            let fields = lines.filter_map(|line| line.split_once(": "));
+            let mut types = fields.filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+            page.content_type = types.next().map(|(_, value)| value.to_owned());
+            page.bytes = body.bytes.len() as u64;
+            page.digest = Digest(*blake3::hash(&body.bytes).as_bytes());
+            page.body = Some(blob);
+        }
+        Ok(Some(page))
+    }
+
+    /// Makes events durable that are found out during a recovery.
+    fn write_again(&self, memory: &mut Memory, events: Vec<Event>) -> Result<(), StoreError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut by_crawl: BTreeMap<CrawlNo, Vec<&Event>> = BTreeMap::new();
+        for event in &events {
+            if let Some(crawl) = event.crawl() {
+                by_crawl.entry(crawl).or_default().push(event);
+            }
+        }
+        let (step, seq) = (memory.step + 1, memory.seq);
+        let mut ends = Vec::new();
+        for (crawl, events) in by_crawl {
+            let known = memory.crawl(crawl, self.rows())?;
+            let end = known.map_or_else(BodiesEnd::default, |known| known.bodies_end);
+            let places = (0..).take(events.len()).collect();
+            let record = |_: &[BlobRef]| encode_record(step, seq, places, &events);
+            ends.push((crawl, self.bodies().append(crawl, end, &[], record)?));
+        }
+        let fold = Fold::new(self.rows(), memory, self.recent()).with_ends(ends);
+        let rows = fold.fold_again(vec![RecordedStep { step, seq, events }])?;
+        self.rows().commit(rows)?;
+        memory.broken = false;
+        Ok(())
+    }
+
     fn commit_again(&self, batch: RedoBatch) -> Result<u64, StoreError> {
         let steps = batch.steps.len() as u64;
         if steps == 0 {
@@ -334,6 +432,27 @@ impl<S: Storage> Ledger<S> {
         let aliases = self.bodies().crawls()?;
         let number = |alias: &String| alias.strip_prefix("crawl_")?.parse().ok().map(CrawlNo);
         Ok(aliases.iter().filter_map(number).collect())
+    }
+}
+
+/// A crawl of which nothing is known but that it has pages.
+fn crawl_without_settings(no: CrawlNo) -> Crawl {
+    Crawl {
+        no,
+        id: CrawlId::new(Timestamp(0), u128::from(no.0)),
+        name: Some(format!("recovered {no}")),
+        created_at: Timestamp(0),
+        seeds: Seeds::Links(Vec::new()),
+        scope: ScopeRules::default(),
+        politeness: Politeness::default(),
+        limits: Limits::default(),
+        fetch: FetchRules::default(),
+        keep: Keep::default(),
+        topic: Vec::new(),
+        keep_tracking: false,
+        sitemaps: SitemapRules::default(),
+        recrawl_of: None,
+        labels: BTreeMap::new(),
     }
 }
 

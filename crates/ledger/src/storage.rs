@@ -262,6 +262,8 @@ pub trait Bodies: Send + Sync {
     fn answer(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// The extract in a blob, as JSON.
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError>;
+    /// Where a blob came from, as far as it says so itself.
+    fn origin(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Option<BlobOrigin>, StoreError>;
     /// The record of a step.
     fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError>;
     /// Whether a blob can be read and is what was written.
@@ -285,6 +287,19 @@ pub trait Bodies: Send + Sync {
     fn crawls(&self) -> Result<Vec<String>, StoreError>;
     /// Deletes the bodies of a crawl.
     fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError>;
+}
+
+/// What a blob says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobOrigin {
+    /// The address of its page.
+    pub url: String,
+    /// When it came.
+    pub at: Timestamp,
+    /// Whether the raw answer is in it.
+    pub has_body: bool,
+    /// Whether the extract is in it.
+    pub has_extract: bool,
 }
 
 /// What a scan of bodies finds.

@@ -102,6 +102,42 @@ pub struct PageRecord {
 }
 
 impl PageRecord {
+    /// The record of a page of which nothing is known but where it is and when it came.
+    pub fn bare(crawl: CrawlNo, key: UrlKey, url: PageUrl, at: Timestamp) -> Self {
+        Self {
+            seq: 0,
+            crawl,
+            key,
+            url,
+            redirects: Vec::new(),
+            status: 200,
+            content_type: None,
+            title: None,
+            via: Via::Seed,
+            found_at: at,
+            referrer: None,
+            depth: 0,
+            requested_at: None,
+            fetched_at: at,
+            took_ms: 0,
+            attempts: 1,
+            bytes: 0,
+            wire_bytes: 0,
+            truncated: false,
+            digest: Digest([0; 32]),
+            etag: None,
+            last_modified: None,
+            lastmod: None,
+            directives: Directives::default(),
+            soft_404: false,
+            parse_failed: None,
+            change: None,
+            link_count: 0,
+            body: None,
+            parsed: None,
+        }
+    }
+
     /// Whether the server gave us what we asked for.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)

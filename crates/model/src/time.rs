@@ -49,6 +49,15 @@ impl Timestamp {
             of_day % 60
         )
     }
+
+    /// The time that [`rfc3339`](Self::rfc3339) wrote, to the second.
+    pub fn from_rfc3339(text: &str) -> Option<Self> {
+        let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<u64>().ok();
+        let days = days_from_civil(number(0..4)?, number(5..7)?, number(8..10)?)?;
+        let of_day = number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)?;
+        let time = Self((days * 86_400 + of_day) * 1000);
+        (time.rfc3339() == text).then_some(time)
+    }
 }
 
 impl fmt::Display for Timestamp {

@@ -44,7 +44,7 @@ pub enum RecoveryProgress {
 
 /// Rows that were rebuilt, and are not yet in their place.
 pub struct Recovery {
-    store: EmbeddedStore,
+    store: Arc<EmbeddedStore>,
     recovered: Recovered,
     /// The directory that the new one becomes; `None` in place.
     target: Option<PathBuf>,
@@ -91,12 +91,12 @@ impl Recovery {
             RecoverInto::New(target) => Some(target.to_owned()),
             RecoverInto::Place => None,
         };
-        Ok(Self { store, recovered, target, _source: held })
+        Ok(Self { store: Arc::new(store), recovered, target, _source: held })
     }
 
-    /// The rebuilt rows, with the bodies.
-    pub fn store(&self) -> &EmbeddedStore {
-        &self.store
+    /// The rebuilt rows, with the bodies. Whoever has them lets go before the end.
+    pub fn store(&self) -> Arc<EmbeddedStore> {
+        Arc::clone(&self.store)
     }
 
     /// What was found, and what was not.
@@ -107,6 +107,8 @@ impl Recovery {
     /// Puts the rebuilt rows into their place. Gives where the damaged ones are now, if they were replaced.
     pub fn finish(self) -> Result<(Recovered, Option<PathBuf>), StoreError> {
         let Self { store, recovered, target, _source } = self;
+        let in_use = || StoreError::Unusable("the recovered rows are in use".to_owned());
+        let store = Arc::into_inner(store).ok_or_else(in_use)?;
         let Directory { tables, segments, directory } = store.into_storage();
         // Closed before their directory is renamed.
         drop((tables, segments));

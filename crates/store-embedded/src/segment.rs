@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use telusur_ledger::{Bodies, BodiesEnd, Body, KeptParts, Scanned, StoreError};
+use telusur_ledger::{BlobOrigin, Bodies, BodiesEnd, Body, KeptParts, Scanned, StoreError};
 use telusur_model::{BlobRef, CrawlNo};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -73,6 +73,11 @@ impl Bodies for Segments {
 
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         let unpacked = warc::unpack_extract(&self.read(crawl, blob)?);
+        unpacked.map_err(|error| named(crawl, blob, error))
+    }
+
+    fn origin(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Option<BlobOrigin>, StoreError> {
+        let unpacked = warc::unpack_origin(&self.read(crawl, blob)?);
         unpacked.map_err(|error| named(crawl, blob, error))
     }
 

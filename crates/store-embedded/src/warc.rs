@@ -7,8 +7,8 @@
 use std::cell::RefCell;
 use std::fmt::Write;
 
-use telusur_ledger::{Body, KeptParts, StoreError};
-use telusur_model::RawPage;
+use telusur_ledger::{BlobOrigin, Body, KeptParts, StoreError};
+use telusur_model::{RawPage, Timestamp};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// First of the sixteen magic numbers of frames that zstd readers skip (RFC 8878, 3.1.2).
@@ -21,6 +21,7 @@ const LEAD_CONTENT_BYTES: u32 = 4 + 8;
 const LEVEL: i32 = -1;
 /// Largest blob that is unpacked: a body at the highest limit that can be set, with its extract.
 const BLOB_BYTES_MAX: u64 = 4 << 30;
+const TYPE_FIELD: &str = "WARC-Type: ";
 const LENGTH_FIELD: &str = "Content-Length: ";
 const RECORD_END: &[u8] = b"\r\n\r\n";
 
@@ -157,24 +158,70 @@ fn decompress(blob: &[u8]) -> Result<Vec<u8>, StoreError> {
     Ok(records)
 }
 
+/// What the records of a blob say of it; `None` if they name no page.
+pub(crate) fn unpack_origin(blob: &[u8]) -> Result<Option<BlobOrigin>, StoreError> {
+    let records = decompress(blob)?;
+    let mut rest = records.as_slice();
+    let mut origin: Option<BlobOrigin> = None;
+    while let Some(record) = next_record(&mut rest)? {
+        let url = record.field("WARC-Target-URI: ").map(str::to_owned);
+        let at = record.field("WARC-Date: ").and_then(Timestamp::from_rfc3339);
+        let (Some(url), Some(at)) = (url, at) else { return Ok(None) };
+        let is_kind = |kind: RecordKind| record.field(TYPE_FIELD) == Some(kind.word());
+        let (has_body, has_extract) =
+            (is_kind(RecordKind::Response), is_kind(RecordKind::Metadata));
+        origin = Some(match origin {
+            None => BlobOrigin { url, at, has_body, has_extract },
+            Some(known) => BlobOrigin {
+                has_body: known.has_body || has_body,
+                has_extract: known.has_extract || has_extract,
+                ..known
+            },
+        });
+    }
+    Ok(origin)
+}
+
 /// The content of the first record of a kind.
 fn find_record(mut records: &[u8], kind: RecordKind) -> Result<&[u8], StoreError> {
-    while !records.is_empty() {
-        let head_end = find(records, b"\r\n\r\n").ok_or_else(|| damaged("has no head"))?;
-        let head = std::str::from_utf8(&records[..head_end]).map_err(|_| damaged("has no head"))?;
-        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name));
-        let content_bytes: usize = field(LENGTH_FIELD)
-            .and_then(|number| number.parse().ok())
-            .ok_or_else(|| damaged("does not say how long it is"))?;
-        let start = head_end + 4;
-        let end = start.checked_add(content_bytes).filter(|end| *end <= records.len());
-        let end = end.ok_or_else(|| damaged("is cut"))?;
-        if field("WARC-Type: ") == Some(kind.word()) {
-            return Ok(&records[start..end]);
+    while let Some(record) = next_record(&mut records)? {
+        if record.field(TYPE_FIELD) == Some(kind.word()) {
+            return Ok(record.content);
         }
-        records = records[end..].strip_prefix(RECORD_END).ok_or_else(|| damaged("has no end"))?;
     }
     Err(damaged("is not there"))
+}
+
+/// A WARC record.
+struct Record<'a> {
+    head: &'a str,
+    content: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    fn field(&self, name: &str) -> Option<&'a str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name))
+    }
+}
+
+/// Takes the next record off.
+fn next_record<'a>(records: &mut &'a [u8]) -> Result<Option<Record<'a>>, StoreError> {
+    if records.is_empty() {
+        return Ok(None);
+    }
+    let head_end = find(records, b"\r\n\r\n").ok_or_else(|| damaged("has no head"))?;
+    let head = std::str::from_utf8(&records[..head_end]).map_err(|_| damaged("has no head"))?;
+    let mut record = Record { head, content: &[] };
+    let content_bytes: usize = record
+        .field(LENGTH_FIELD)
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(|| damaged("does not say how long it is"))?;
+    let start = head_end + 4;
+    let end = start.checked_add(content_bytes).filter(|end| *end <= records.len());
+    let end = end.ok_or_else(|| damaged("is cut"))?;
+    record.content = &records[start..end];
+    *records = records[end..].strip_prefix(RECORD_END).ok_or_else(|| damaged("has no end"))?;
+    Ok(Some(record))
 }
 
 fn damaged(what: &str) -> StoreError {

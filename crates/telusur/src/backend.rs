@@ -9,7 +9,7 @@ use telusur_engine::control::{self, Control, Reply, Request};
 use telusur_engine::{EngineError, FollowError, Indexer, RequestError};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
-use telusur_model::PageRecord;
+use telusur_model::{CrawlNo, PageRecord};
 use telusur_store_embedded::{
     DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
 };
@@ -308,8 +308,24 @@ pub fn recover(
 ) -> Result<(Recovered, Option<PathBuf>), Message> {
     let failed = |error: StoreError| store_message(&error);
     let recovery = Recovery::begin(dir, into, progress).map_err(failed)?;
-    each_page(recovery.store(), each).map_err(failed)?;
+    for crawl in recovery.recovered().unread.keys() {
+        parse_again(recovery.store(), *crawl)?;
+    }
+    each_page(&recovery.store(), each).map_err(failed)?;
     recovery.finish().map_err(failed)
+}
+
+/// Parses the stored pages of a crawl.
+fn parse_again(store: Arc<EmbeddedStore>, crawl: CrawlNo) -> Result<(), Message> {
+    let control = Control::of_store(store);
+    let mut failed = None;
+    control.handle(&Request::Reparse { crawl: crawl.to_string() }, &mut |answer| {
+        if let Reply::Error { code, text } = answer {
+            failed = Some(answer_message(&code, text));
+        }
+        true
+    });
+    failed.map_or(Ok(()), Err)
 }
 
 fn each_page(

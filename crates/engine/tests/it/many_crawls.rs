@@ -9,8 +9,8 @@ use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_ledger::in_memory::InMemory;
 use telusur_ledger::{
-    Batch, Bodies, BodiesEnd, Body, CrawlStore, KeptParts, Ledger, NewCrawl, Rows, Scanned,
-    Storage, Store, StoreError, Table, WriteRows,
+    Batch, BlobOrigin, Bodies, BodiesEnd, Body, CrawlStore, KeptParts, Ledger, NewCrawl, Rows,
+    Scanned, Storage, Store, StoreError, Table, WriteRows,
 };
 use telusur_model::{BlobRef, CrawlNo, Keep, Timestamp};
 
@@ -142,6 +142,10 @@ impl Bodies for Counted {
     fn extract(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Vec<u8>, StoreError> {
         self.counts.bodies.fetch_add(1, Ordering::Relaxed);
         self.storage.extract(crawl, blob)
+    }
+
+    fn origin(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Option<BlobOrigin>, StoreError> {
+        self.storage.origin(crawl, blob)
     }
 
     fn step_record(&self, crawl: CrawlNo, place: BlobRef) -> Result<Vec<u8>, StoreError> {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use telusur_ledger::{CrawlStore, FrontierStore, PageStore, StoreChange};
 use telusur_model::{CrawlNo, PageUrl};
+use telusur_store_embedded::{RecoverInto, Recovery};
 
 /// Format 3, with two crawls called `mills` (11 and 2 pages) and the linear crawl `numbers` (5 pages,
 /// 2 missing ids) between them, without lock and index. Read it with `tar --zstd -tf`.
@@ -109,4 +110,37 @@ fn an_update_that_was_cut_short_is_done_again() {
     assert_eq!(changes.len(), 17, "pages, and the removal");
     assert!(matches!(changes[16], StoreChange::Removed { crawl: CrawlNo(3), .. }));
     assert!(!dir.path().join("telusur.version.new").exists());
+}
+
+/// The pages of a directory that was brought up to date come back from its bodies, and so do those of one that
+/// was not.
+#[test]
+fn an_older_directory_is_recovered() {
+    for is_up_to_date in [true, false] {
+        let dir = format_3();
+        if is_up_to_date {
+            drop(telusur_store_embedded::open(dir.path()).unwrap());
+        }
+        fs::remove_dir_all(dir.path().join("state")).unwrap();
+        let target = tempfile::tempdir().unwrap();
+        let target = target.path().join("new");
+        let into = RecoverInto::New(&target);
+        let recovery = Recovery::begin(dir.path(), into, &mut |_| {}).unwrap();
+        let recovered = recovery.recovered().clone();
+        assert_eq!((recovered.crawls, recovered.pages), (3, 18), "{recovered:?}");
+        let unread: u64 = recovered.unread.values().sum();
+        assert_eq!(unread, if is_up_to_date { 0 } else { 18 });
+        assert_eq!(recovered.without_settings.len(), if is_up_to_date { 0 } else { 3 });
+        recovery.finish().unwrap();
+        if is_up_to_date {
+            check(&target);
+        } else {
+            let store = telusur_store_embedded::open(&target).unwrap();
+            let page = &store.pages_after(CrawlNo(1), 0, 1).unwrap()[0];
+            let body = store.body(CrawlNo(1), page.body.unwrap()).unwrap();
+            assert!(body.bytes.starts_with(b"<html>"));
+            let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+            assert!(report.checks.iter().all(|check| check.broken == 0), "{report:?}");
+        }
+    }
 }

@@ -107,13 +107,11 @@ fn report(
             .warning(&format!("{file}: bytes {} to {} cannot be read", bytes.first, bytes.end));
     }
     for crawl in &recovered.without_settings {
-        session.talk.warning(&format!(
-            "the settings of {crawl} are lost; its pages stay in bodies/{crawl}"
-        ));
+        session.talk.warning(&format!("the settings of {crawl} are lost; it has its pages only"));
     }
-    if !recovered.unclaimed.is_empty() {
-        let count = show_count(recovered.unclaimed.len() as u64);
-        session.talk.warning(&format!("{count} stored bodies belong to no page that is known"));
+    for (crawl, pages) in &recovered.unread {
+        let pages = show_count(*pages);
+        session.talk.note(&format!("{pages} pages of {crawl} were parsed again from their bodies"));
     }
     writeln!(
         output,
@@ -149,7 +147,7 @@ fn write_json(recovered: &Recovered, target: &Path, output: &mut dyn Write) -> s
         "steps": recovered.steps,
         "lost": recovered.lost.len(),
         "unreadable": recovered.unreadable.len(),
-        "unclaimed": recovered.unclaimed.len(),
+        "parsed_again": recovered.unread.values().sum::<u64>(),
     });
     write_json_line(output, &total)
 }

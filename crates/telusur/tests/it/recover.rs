@@ -174,3 +174,36 @@ fn a_recovery_names_pages_whose_bytes_are_damaged() {
     let seen = place.run(&["explain", &url, "--data", RECOVERED]);
     assert_says(&seen, "waiting for attempt 1");
 }
+
+/// Without any record of a step, pages are what their bodies say.
+#[test]
+fn pages_come_back_by_their_bodies_alone() {
+    let place = crawled();
+    let pages = |data: &str| {
+        let seen = place.run(&["ls", "--json", "--data", data]);
+        let crawls: Value = serde_json::from_str(&seen.stdout).unwrap();
+        let crawls = crawls.as_array().unwrap().iter();
+        crawls.map(|crawl| crawl["pages"].clone()).collect::<Vec<_>>()
+    };
+    let before = pages(DATA);
+    let data = place.path().join(DATA);
+    fs::remove_dir_all(data.join("state")).unwrap();
+    for crawl in ["crawl_1", "crawl_2"] {
+        let segment = data.join("bodies").join(crawl).join("00000001.warc.zst");
+        let mut bytes = fs::read(&segment).unwrap();
+        let head = [0x51, 0x2a, 0x4d, 0x18];
+        let places = bytes.windows(4).enumerate().filter(|(_, window)| *window == head);
+        for place in places.map(|(place, _)| place).collect::<Vec<_>>() {
+            bytes[place + 10] ^= 1;
+        }
+        fs::write(&segment, bytes).unwrap();
+    }
+    let seen = place.run(&["recover"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_says(&seen, "pages of crawl_1 were parsed again from their bodies");
+    assert_says(&seen, "bodies/crawl_1/00000001.warc.zst: bytes 0 to");
+    assert_eq!(pages(RECOVERED), before);
+    let seen = place.run(&["search", "mill", "--data", RECOVERED]);
+    assert!(seen.stdout.contains("/en/"), "{seen:?}");
+    assert_verified(&place, RECOVERED);
+}
