@@ -12,6 +12,7 @@ mod search_load;
 mod serve_load;
 mod service;
 mod torture;
+mod torture_damage;
 
 use std::process::ExitCode;
 
@@ -23,6 +24,11 @@ const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask torture follow [KILLS] [SEED]     kill crawls, imports and the indexer beside them: every page
                                        is in the index once
+  cargo xtask torture damage [COPIES] [SEED] [NUMBER]
+                                       damage one file of each copy of a data directory: it has no effect or
+                                       is named, and nothing whole is destroyed (NUMBER: only that copy,
+                                       which stays)
+  cargo xtask torture disk [SEEDS]     change what a simulated disk has synced: no page is lost silently
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
@@ -64,6 +70,13 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["torture", "follow", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 1000)?).context("too many kills")?;
             torture::torture_following(kills, number(numbers, 1, 1)?)?;
+        }
+        ["torture", "damage", numbers @ ..] if numbers.len() <= 3 => {
+            let copies = usize::try_from(number(numbers, 0, 600)?).context("too many copies")?;
+            torture_damage::damage(copies, number(numbers, 1, 1)?, numbers.get(2).copied())?;
+        }
+        ["torture", "disk", numbers @ ..] if numbers.len() <= 1 => {
+            torture_damage::disk(number(numbers, 0, 10_000)?)?;
         }
         ["torture", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;
