@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use telusur_ledger::{StateDamage, StoreError};
 use xxhash_rust::xxh3::Xxh3Default;
@@ -23,6 +24,8 @@ const VERSION_MARKER: &str = "version";
 const VERSION_MARKER_BYTES: &[u8] = b"FJL\x03";
 const LOCK: &str = "lock";
 pub(crate) const KEYSPACES: &str = "keyspaces";
+/// The keyspace that names the others.
+const NAMES_KEYSPACE: &str = "0";
 const JOURNAL_SUFFIX: &str = ".jnl";
 
 /// What was found in a state directory in which nothing is missing.
@@ -34,8 +37,10 @@ pub(crate) struct Look {
 
 /// Refuses the state database of a complete directory if opening it would lose rows.
 pub(crate) fn look(state: &Path) -> Result<Look, StoreError> {
+    let since = Instant::now();
     refuse_missing(state)?;
     let found = found_in(state)?;
+    tracing::debug!(took_ms = since.elapsed().as_millis(), "looked at the files of the state");
     let opened = Witness::read(state);
     if opened.is_none() {
         tracing::info!(
@@ -166,7 +171,7 @@ fn refuse_missing(state: &Path) -> Result<(), StoreError> {
     let read = |error| io_error(format!("read {}", state.display()), error);
     let keyspaces = state.join(KEYSPACES);
     // The first keyspace names all others: without it they count as left over, and are deleted.
-    let names = keyspaces.join("0");
+    let names = keyspaces.join(NAMES_KEYSPACE);
     let marker = state.join(VERSION_MARKER);
     for needed in
         [state.to_owned(), marker.clone(), keyspaces.clone(), names.clone(), names.join(CURRENT)]
@@ -179,7 +184,11 @@ fn refuse_missing(state: &Path) -> Result<(), StoreError> {
         let what = "it is not the mark of a state database".to_owned();
         return Err(damaged(state, BadFile { path: marker, byte: Some(0), what }));
     }
-    Ok(())
+    // It is small, and all of it is read at every opening.
+    match damaged_table_of(state, &names) {
+        Some(damage) => Err(StoreError::StateDamaged(Box::new(damage))),
+        None => Ok(()),
+    }
 }
 
 fn gone(state: &Path, path: PathBuf) -> StoreError {

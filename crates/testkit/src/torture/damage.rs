@@ -125,7 +125,9 @@ impl DamageTorture {
             if self.only.is_some_and(|only| only != number) {
                 continue;
             }
+            let known_wrong = report.wrong.len();
             self.damage_one(&known[plan.base], plan, number, &mut report)?;
+            report.wrong[known_wrong..].iter().for_each(|wrong| say(wrong));
             if (number + 1).is_multiple_of(50) {
                 say(&format!("{} copies, {} wrong", number + 1, report.wrong.len()));
             }
