@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use anyhow::{Context, bail};
-use telusur_testkit::DamageTorture;
+use telusur_testkit::{DamageTorture, DamagedFiles};
 
 use crate::build::{Scratch, release_program};
 
@@ -13,12 +13,13 @@ pub(crate) fn damage(copies: usize, seed: u64, only: Option<&str>) -> anyhow::Re
     let only = only.map(str::parse).transpose().context("the number of a copy")?;
     let program = release_program()?;
     let scratch = Scratch::new("torture-damage")?;
-    // A small directory for most copies, and one whose journals were rotated.
-    let rotated = copies / 6;
+    // A small directory for most copies, and one whose journals were rotated: above 64 MB of changes.
+    let rotated = copies / 8;
     let mut is_broken = false;
-    for (name, copies, pages, links) in
-        [("small", copies - rotated, 300, 60), ("rotated", rotated, 1_200, 160)]
-    {
+    for (name, copies, pages, links, files) in [
+        ("small", copies - rotated, 120, 140, DamagedFiles::All),
+        ("rotated", rotated, 420, 400, DamagedFiles::OfState),
+    ] {
         let dir = scratch.path().join(name);
         std::fs::create_dir(&dir).context("make a scratch directory")?;
         let torture = DamageTorture {
@@ -28,7 +29,7 @@ pub(crate) fn damage(copies: usize, seed: u64, only: Option<&str>) -> anyhow::Re
             seed,
             pages,
             links,
-            with_index: true,
+            files,
             only,
         };
         println!("{name}: crawls of {pages} pages with {links} links each");

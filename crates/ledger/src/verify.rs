@@ -369,7 +369,12 @@ impl Checks {
 }
 
 fn check_body(store: &Ledger<impl Storage>, page: &PageRecord) -> Result<(), StoreError> {
-    let Some(blob) = page.body else { return Ok(()) };
+    let Some(blob) = page.body else {
+        // An imported document has no answer, only what is in it.
+        return page
+            .parsed
+            .map_or(Ok(()), |blob| store.bodies().extract(page.crawl, blob).map(drop));
+    };
     let body = store.bodies().answer(page.crawl, blob)?;
     if blake3::hash(&body.bytes).as_bytes() != &page.digest.0 {
         return Err(StoreError::Damaged("the body does not match its digest".into()));

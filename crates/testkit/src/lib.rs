@@ -43,5 +43,6 @@ pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};
 pub use crate::sim_disk::SimDisk;
 pub use crate::torture::{
-    Along, Damage, DamageReport, DamageTorture, FileKind, FollowReport, Torture, TortureReport,
+    Along, Damage, DamageReport, DamageTorture, DamagedFiles, FileKind, FollowReport, Torture,
+    TortureReport,
 };

@@ -16,7 +16,7 @@ use crate::random::Dice;
 use crate::request_log::RequestLog;
 use crate::server::{ServedWeb, serve};
 
-pub use self::damage::{Damage, DamageReport, DamageTorture, FileKind};
+pub use self::damage::{Damage, DamageReport, DamageTorture, DamagedFiles, FileKind};
 pub use self::following::FollowReport;
 
 /// What to torture, and how much.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use telusur_testkit::DamageTorture;
+use telusur_testkit::{DamageTorture, DamagedFiles};
 
 use crate::Place;
 use crate::serve::Served;
@@ -25,7 +25,7 @@ fn damage_has_no_effect_or_is_named() {
         pages: 40,
         links: 350,
         // What the index does with damage is shown by its own tests.
-        with_index: false,
+        files: DamagedFiles::WithoutIndex,
         only: None,
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -33,6 +33,22 @@ fn damage_has_no_effect_or_is_named() {
     assert!(report.wrong.is_empty(), "{report}");
     let named: usize = report.cells.values().map(|cell| cell.named).sum();
     assert!(named > COPIES / 4, "{report}");
+}
+
+/// They have no answer of a server, and were passed over.
+#[test]
+fn damaged_documents_of_an_import_are_named() {
+    let place = Place::new().with("documents.jsonl", "{\"id\":\"1\",\"text\":\"some words\"}\n");
+    assert_eq!(place.run(&["import", "--name", "documents", "documents.jsonl"]).code, 0);
+    assert_eq!(place.run(&["verify"]).code, 0);
+    let segment = place.path().join(DATA).join("bodies/crawl_1/00000001.warc.zst");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let seen = place.run(&["verify"]);
+    assert_eq!(seen.code, 4, "{seen:?}");
+    assert!(seen.stdout.contains("bodies/crawl_1/00000001.warc.zst at byte 0"), "{seen:?}");
 }
 
 /// Names of files in the first column, with `N` for a number and `*` for any name.

@@ -37,10 +37,31 @@ pub struct DamageTorture {
     pub pages: u64,
     /// Links on each page. With many of them the journals of the state are rotated.
     pub links: usize,
-    /// Whether files of the search index are damaged as well.
-    pub with_index: bool,
+    /// Which files are damaged.
+    pub files: DamagedFiles,
     /// Only the copy of this number.
     pub only: Option<usize>,
+}
+
+/// Which files are damaged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagedFiles {
+    /// Every kind.
+    All,
+    /// Every kind but those of the search index.
+    WithoutIndex,
+    /// Those of the state database. Of a large directory, about which only short questions are asked.
+    OfState,
+}
+
+impl DamagedFiles {
+    fn include(self, kind: FileKind) -> bool {
+        match self {
+            Self::All => true,
+            Self::WithoutIndex => !kind.is_of_index(),
+            Self::OfState => kind.is_of_state(),
+        }
+    }
 }
 
 /// What came of it.
@@ -152,6 +173,11 @@ impl DamageTorture {
         ];
         let of_page = ["page", &page, "--crawl", "first", "--json"];
         asked.insert(5, &of_page);
+        if self.files == DamagedFiles::OfState {
+            let is_long =
+                |words: &[&str]| words[0] == "verify" || words[..2] == ["export", "first"];
+            asked.retain(|words| !is_long(words));
+        }
         let mut questions: Vec<Question> = Vec::new();
         for _again in 0..2 {
             copy_tree(&base.dir, &dir).map_err(|error| error.to_string())?;
@@ -180,7 +206,7 @@ impl DamageTorture {
         for place in 0..PLACES {
             let mut round = Vec::new();
             for (base, known) in known.iter().enumerate() {
-                let kinds = known.kinds(self.with_index);
+                let kinds = known.kinds(self.files);
                 for (kind, files) in &kinds {
                     for damage in Damage::ALL {
                         let file = files[dice.index(files.len())].clone();
@@ -267,12 +293,12 @@ fn shuffle<T>(items: &mut [T], dice: &mut Dice) {
 
 impl Known {
     /// The files of each kind.
-    fn kinds(&self, with_index: bool) -> BTreeMap<FileKind, Vec<String>> {
+    fn kinds(&self, damaged: DamagedFiles) -> BTreeMap<FileKind, Vec<String>> {
         let newest = newest_journal(&self.files);
         let mut kinds: BTreeMap<FileKind, Vec<String>> = BTreeMap::new();
         for file in &self.files {
             let kind = FileKind::of(file, &newest);
-            if with_index || !kind.is_of_index() {
+            if damaged.include(kind) {
                 kinds.entry(kind).or_default().push(file.clone());
             }
         }

@@ -120,7 +120,10 @@ pub(super) fn judge_message(seen: &Seen, damaged: &str, needs_help: bool) -> Ver
     let told = format!("{}{}", seen.stderr, seen.stdout);
     // A list that was set back names the tables that are gone.
     let parent = damaged.rsplit_once('/').map_or(damaged, |(parent, _)| parent);
-    let names_file = told.contains(damaged) || (parent.contains('/') && told.contains(parent));
+    // The index is derived, and made anew as a whole.
+    let names_index = damaged.starts_with("index/") && told.contains("telusur index rebuild");
+    let names_file =
+        told.contains(damaged) || (parent.contains('/') && told.contains(parent)) || names_index;
     let has_code = seen.stderr.contains("\"code\":\"E0") || seen.stderr.contains("[E0");
     let has_help = !needs_help
         || ["telusur ", "backup", "delete ", "remove "].iter().any(|word| told.contains(word));

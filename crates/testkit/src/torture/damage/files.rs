@@ -109,6 +109,23 @@ impl FileKind {
         )
     }
 
+    /// Whether it belongs to the state database.
+    pub fn is_of_state(self) -> bool {
+        matches!(
+            self,
+            Self::JournalSealed
+                | Self::JournalNewest
+                | Self::StateVersion
+                | Self::StateLock
+                | Self::Witness
+                | Self::Reach
+                | Self::TableListName
+                | Self::TableList
+                | Self::Table
+                | Self::NamesTable
+        )
+    }
+
     /// Its name in tables.
     pub fn name(self) -> &'static str {
         match self {

@@ -11,6 +11,8 @@ use crate::server::ServedWeb;
 
 /// Ids of the linear crawl, and documents of the import.
 const NUMBERED: u64 = 60;
+/// Pages of the second crawl.
+const SECOND_PAGES_MAX: u64 = 60;
 /// Pages that the crawl has at least when it is killed.
 const KILLED_AFTER: u64 = 20;
 
@@ -30,7 +32,7 @@ impl DamageTorture {
     pub(super) fn make_bases(&self, served: &ServedWeb) -> Result<Vec<Base>, String> {
         let live = self.scratch.join("live");
         let program = Program::new(&self.program, &live);
-        self.crawl(&program, served, "first", 0)?;
+        self.crawl(&program, served, "first", self.pages)?;
         for scope in ["read", "admin"] {
             program.expect(&["key", "create", "--name", scope, "--scope", scope])?;
         }
@@ -53,7 +55,7 @@ impl DamageTorture {
         let linear = ["linear", "--name", "numbers", "--min", "0", "--max", &last, "--start", "9"];
         program.expect(&[&linear[..], &FLAGS, &[&template]].concat())?;
         self.import(program)?;
-        self.crawl(program, served, "second", 1)?;
+        self.crawl(program, served, "second", self.pages.min(SECOND_PAGES_MAX))?;
         let keys = program.expect(&["key", "ls", "--json"])?;
         let first = keys.lines().next().unwrap_or_default();
         let key: serde_json::Value =
@@ -67,10 +69,10 @@ impl DamageTorture {
         program: &Program,
         served: &ServedWeb,
         name: &str,
-        seed: usize,
+        pages: u64,
     ) -> Result<(), String> {
-        let pages = self.pages.to_string();
-        let start = served.web().seeds()[seed].to_string();
+        let pages = pages.to_string();
+        let start = served.web().seeds()[0].to_string();
         let crawl = ["crawl", "--name", name, "--max-pages", &pages, &start];
         program.expect(&[&crawl[..], &FLAGS].concat()).map(drop)
     }
