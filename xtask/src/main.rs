@@ -12,6 +12,7 @@ mod search_load;
 mod serve_load;
 mod service;
 mod torture;
+mod torture_damage;
 
 use std::process::ExitCode;
 
@@ -25,6 +26,11 @@ const USAGE: &str = "usage:
                                        is in the index once
   cargo xtask torture recover [ROUNDS] [SEED]   delete the state of killed crawls, copy running ones: every
                                        acknowledged page comes back
+  cargo xtask torture damage [COPIES] [SEED] [NUMBER]
+                                       damage one file of each copy of a data directory: it has no effect or
+                                       is named, and nothing whole is destroyed (NUMBER: only that copy,
+                                       which stays)
+  cargo xtask torture disk [SEEDS]     change what a simulated disk has synced: no page is lost silently
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
@@ -70,6 +76,13 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["torture", "recover", numbers @ ..] if numbers.len() <= 2 => {
             let rounds = u32::try_from(number(numbers, 0, 50)?).context("too many rounds")?;
             torture::torture_recovering(rounds, number(numbers, 1, 1)?)?;
+        }
+        ["torture", "damage", numbers @ ..] if numbers.len() <= 3 => {
+            let copies = usize::try_from(number(numbers, 0, 600)?).context("too many copies")?;
+            torture_damage::damage(copies, number(numbers, 1, 1)?, numbers.get(2).copied())?;
+        }
+        ["torture", "disk", numbers @ ..] if numbers.len() <= 1 => {
+            torture_damage::disk(number(numbers, 0, 10_000)?)?;
         }
         ["torture", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;

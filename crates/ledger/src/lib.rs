@@ -328,7 +328,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// A stored row cannot be read.
-    #[error("a row of {table} cannot be read: {why}")]
+    #[error("a row of {table} cannot be read: {what}", what = why_unreadable(why, damage.as_deref()))]
     Unreadable {
         /// The name of its table.
         table: &'static str,
@@ -336,6 +336,8 @@ pub enum StoreError {
         crawl: Option<CrawlNo>,
         /// What the storage engine says.
         why: String,
+        /// The damaged file, if it was found.
+        damage: Option<Box<StateDamage>>,
     },
     /// The storage engine refused; start again to recover.
     #[error("storage engine: {0}")]
@@ -360,9 +362,13 @@ impl StateDamage {
     pub fn help(&self) -> String {
         let data = &self.data;
         format!(
-            "keep {data} as it is and restore it from a backup; the pages in its bodies/ are WARC records, which other tools read"
+            "restore {data} from a backup if there is one; or rebuild its state from its stored pages: telusur recover {data}"
         )
     }
+}
+
+fn why_unreadable(why: &str, damage: Option<&StateDamage>) -> String {
+    damage.map_or_else(|| why.to_owned(), |damage| format!("{damage}; {}", damage.help()))
 }
 
 impl std::fmt::Display for StateDamage {

@@ -216,7 +216,7 @@ impl From<StoreError> for Problem {
         match &error {
             StoreError::DiskFull(_) => Self::new(Code::StorageFull, error.to_string())
                 .hint("Nothing is lost. Free some space, then resume the crawls"),
-            StoreError::StateDamaged(_) => {
+            StoreError::StateDamaged(_) | StoreError::Unreadable { damage: Some(_), .. } => {
                 tracing::error!(%error, code = "E0409", "the store failed a request");
                 Self::new(Code::Internal, "the state of the data directory is damaged (E0409)")
                     .hint("The service's log names the file and the command that rebuilds it")

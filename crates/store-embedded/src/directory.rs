@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::FlockOperation;
 use serde::{Deserialize, Serialize};
 use telusur_ledger::{StateDamage, StoreError};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::private_files::{close_to_others, create_private_dir, private_file};
 use crate::{io_error, state_files};
@@ -64,6 +65,22 @@ struct Version {
     product: String,
     format: u32,
     key_seed: u64,
+    /// xxh3 of the rest, in hexadecimal: a wrong digit of the seed would make every URL a new one. Older versions
+    /// wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checksum: Option<String>,
+}
+
+impl Version {
+    fn new(format: u32, key_seed: u64) -> Self {
+        let version = Self { product: "telusur".into(), format, key_seed, checksum: None };
+        Self { checksum: Some(version.sum()), ..version }
+    }
+
+    fn sum(&self) -> String {
+        let Self { product, format, key_seed, checksum: _ } = self;
+        format!("{:016x}", xxh3_64(format!("{product} {format} {key_seed}").as_bytes()))
+    }
 }
 
 /// What is at a path.
@@ -96,7 +113,7 @@ impl DataDir {
             // Lost or damaged: keys of URLs have the seeds of their crawls.
             Ok(None) | Err(StoreError::StateDamaged(_)) => {
                 let key_seed = random_seed().map_err(named)?;
-                Version { product: "telusur".into(), format: 0, key_seed }
+                Version::new(0, key_seed)
             }
             Err(error) => return Err(error),
         };
@@ -130,7 +147,7 @@ impl DataDir {
             None => {
                 refuse_lost_version(root)?;
                 let key_seed = new_seed().map_err(named)?;
-                let version = Version { product: "telusur".into(), format: FORMAT, key_seed };
+                let version = Version::new(FORMAT, key_seed);
                 begin_making(root, &version).map_err(named)?;
                 (version, true)
             }
@@ -157,11 +174,12 @@ impl DataDir {
     /// acknowledged before. From then on older programs refuse it.
     pub(crate) fn finish(&self) -> Result<(), StoreError> {
         let named = |error| io_error(format!("write {}", self.root.display()), error);
-        if self.is_older() {
-            let version = Version { format: FORMAT, ..self.version.clone() };
+        let is_rewritten = self.is_older() || self.version.checksum.is_none();
+        if is_rewritten {
+            let version = Version::new(FORMAT, self.version.key_seed);
             write_new_version(&self.root, &version).map_err(named)?;
         }
-        if self.is_new || self.is_older() {
+        if self.is_new || is_rewritten {
             finish_making(&self.root).map_err(named)?;
         }
         Ok(())
@@ -316,6 +334,9 @@ fn read_version(root: &Path) -> Result<Option<Version>, StoreError> {
     };
     let version: Version =
         serde_json::from_slice(&text).map_err(|error| damaged_version(root, error.to_string()))?;
+    if version.checksum.as_ref().is_some_and(|sum| *sum != version.sum()) {
+        return Err(damaged_version(root, "its checksum is not the one that was written".into()));
+    }
     if version.product != "telusur" {
         return Err(StoreError::Unusable(format!(
             "{} belongs to {:?}, not to Telusur",

@@ -10,6 +10,7 @@
 //! stored bytes: u32`, key and value, or `4, keyspace: u64` for a keyspace that is emptied. All
 //! numbers are little-endian. A new file is 64 MiB of zeros (fjall 3, `journal/entry.rs` and `writer.rs`).
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -33,8 +34,10 @@ const WINDOW_BYTES: usize = 1 << 20;
 const SEQNO_STEP_MAX: u64 = 1 << 40;
 
 /// What one journal holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Journal {
+    /// Per keyspace the number of the last whole batch that changes it.
+    pub keyspaces: BTreeMap<u64, u64>,
     /// The number of the last whole batch before anything unreadable.
     pub last_seqno: Option<u64>,
     /// Whole batches up to there.
@@ -77,6 +80,7 @@ pub(crate) fn read(path: &Path, after: Option<u64>) -> io::Result<Journal> {
             return Ok(of_this_journal(found));
         }
         found.last_seqno = Some(batch.seqno);
+        found.keyspaces.extend(batch.keyspaces.iter().map(|keyspace| (*keyspace, batch.seqno)));
         found.batches += 1;
         found.whole_bytes = batch.end;
     }
@@ -110,6 +114,14 @@ fn rest_of(window: &mut Window, begin: u64, last: Option<u64>) -> io::Result<Res
 /// A whole batch.
 struct WholeBatch {
     seqno: u64,
+    /// The keyspaces that it changes, in the order of its items.
+    keyspaces: Vec<u64>,
+    end: u64,
+}
+
+/// A change of one keyspace.
+struct Item {
+    keyspace: u64,
     end: u64,
 }
 
@@ -156,13 +168,17 @@ impl Window {
             return Ok(None);
         }
         let (items, seqno) = (u32_at(head, 1), u64_at(head, 5));
-        let mut checksum = Xxh3Default::new();
+        let (mut checksum, mut keyspaces) = (Xxh3Default::new(), Vec::new());
         let mut at = at + START_BYTES as u64;
         for _ in 0..items {
-            match self.item_end(at)? {
-                Some(end) => {
-                    self.hash(&mut checksum, at, end)?;
-                    at = end;
+            match self.item_at(at)? {
+                Some(item) => {
+                    self.hash(&mut checksum, at, item.end)?;
+                    // Items come sorted by keyspace.
+                    if keyspaces.last() != Some(&item.keyspace) {
+                        keyspaces.push(item.keyspace);
+                    }
+                    at = item.end;
                 }
                 None => return Ok(None),
             }
@@ -170,25 +186,30 @@ impl Window {
         let Some(tail) = self.at(at, END_BYTES)? else { return Ok(None) };
         let is_whole =
             tail[0] == END && u64_at(tail, 1) == checksum.digest() && &tail[9..13] == TRAILER;
-        Ok(is_whole.then(|| WholeBatch { seqno, end: at + END_BYTES as u64 }))
+        Ok(is_whole.then(|| WholeBatch { seqno, keyspaces, end: at + END_BYTES as u64 }))
     }
 
-    /// Where the item that begins at `at` ends, if it can be one.
-    fn item_end(&mut self, at: u64) -> io::Result<Option<u64>> {
+    /// The item that begins at `at`, if there can be one.
+    fn item_at(&mut self, at: u64) -> io::Result<Option<Item>> {
         let Some(tag) = self.at(at, 1)?.map(|bytes| bytes[0]) else { return Ok(None) };
-        let bytes = match tag {
-            CLEAR => CLEAR_BYTES as u64,
+        let (keyspace, bytes) = match tag {
+            CLEAR => {
+                let Some(head) = self.at(at, CLEAR_BYTES)? else { return Ok(None) };
+                (u64_at(head, 1), CLEAR_BYTES as u64)
+            }
             ITEM => {
                 let Some(head) = self.at(at, ITEM_HEAD_BYTES)? else { return Ok(None) };
                 if !is_item_head(head) {
                     return Ok(None);
                 }
                 let (key, value) = (u16_at(head, 11), u32_at(head, 17));
-                ITEM_HEAD_BYTES as u64 + u64::from(key) + u64::from(value)
+                let bytes = ITEM_HEAD_BYTES as u64 + u64::from(key) + u64::from(value);
+                (u64_at(head, 3), bytes)
             }
             _ => return Ok(None),
         };
-        Ok(at.checked_add(bytes).filter(|end| *end <= self.len))
+        let end = at.checked_add(bytes).filter(|end| *end <= self.len);
+        Ok(end.map(|end| Item { keyspace, end }))
     }
 
     fn hash(&mut self, checksum: &mut Xxh3Default, begin: u64, end: u64) -> io::Result<()> {

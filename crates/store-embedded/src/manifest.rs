@@ -10,21 +10,39 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
+use crate::table_file;
+
 pub(crate) const CURRENT: &str = "current";
 pub(crate) const TABLES: &str = "tables";
 /// Number, checksum, and kind of checksum.
 const CURRENT_BYTES: usize = 8 + 16 + 1;
-const ARCHIVE_TRAILER_BYTES: usize = 4 + 1 + 1 + 16 + 8 + 8;
+pub(crate) const ARCHIVE_TRAILER_BYTES: usize = 4 + 1 + 1 + 16 + 8 + 8;
 
 /// The newest list of tables of a keyspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// Its number. It only grows.
     pub version: u64,
-    /// The checksum of the list.
+    /// The tables that it names.
+    pub tables: Vec<ListedTable>,
+}
+
+/// A table that a list names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedTable {
+    /// Its file.
+    pub number: u64,
+    /// The checksum of all of the file.
     pub checksum: u128,
-    /// Numbers and checksums of the table files.
-    pub tables: Vec<(u64, u128)>,
+    /// What the numbers of batches in the table are counted from.
+    pub seqno_base: u64,
+}
+
+impl ListedTable {
+    /// Its file.
+    pub(crate) fn path(&self, keyspace: &Path) -> PathBuf {
+        keyspace.join(TABLES).join(self.number.to_string())
+    }
 }
 
 /// A file that is not what was written.
@@ -35,7 +53,7 @@ pub(crate) struct BadFile {
     pub what: String,
 }
 
-/// Reads the newest list of a keyspace, and looks whether the files that it names are there.
+/// Reads the newest list of a keyspace.
 pub(crate) fn read(keyspace: &Path) -> io::Result<Result<Manifest, BadFile>> {
     let path = keyspace.join(CURRENT);
     let current = fs::read(&path)?;
@@ -59,13 +77,7 @@ pub(crate) fn read(keyspace: &Path) -> io::Result<Result<Manifest, BadFile>> {
     let Some(tables) = tables_of(&list) else {
         return bad(list_path, "it is no list of tables");
     };
-    for (table, _) in &tables {
-        let path = keyspace.join(TABLES).join(table.to_string());
-        if !path.try_exists()? {
-            return bad(path, "the file is gone, and holds rows");
-        }
-    }
-    Ok(Ok(Manifest { version, checksum, tables }))
+    Ok(Ok(Manifest { version, tables }))
 }
 
 /// The first table file of a keyspace that is not what was written. Reads all of them.
@@ -74,57 +86,40 @@ pub(crate) fn damaged_table(keyspace: &Path) -> io::Result<Option<BadFile>> {
         Ok(manifest) => manifest,
         Err(bad) => return Ok(Some(bad)),
     };
-    for (table, checksum) in manifest.tables {
-        let path = keyspace.join(TABLES).join(table.to_string());
-        if file_checksum(&path)? != checksum {
-            let byte = first_bad_block(&path)?;
-            let what = "its checksum is not the one that was written".to_owned();
-            return Ok(Some(BadFile { path, byte, what }));
-        }
+    for table in manifest.tables {
+        let path = table.path(keyspace);
+        let (byte, what) = match file_checksum(&path) {
+            Ok(checksum) if checksum == table.checksum => continue,
+            Ok(_) => {
+                let what = "its checksum is not the one that was written".to_owned();
+                (table_file::first_bad_block(&path)?, what)
+            }
+            // The device does not give it back.
+            Err((byte, error)) => (Some(byte), error.to_string()),
+        };
+        return Ok(Some(BadFile { path, byte, what }));
     }
     Ok(None)
 }
 
-fn file_checksum(path: &Path) -> io::Result<u128> {
-    let mut file = File::open(path)?;
-    let mut hash = Xxh3Default::new();
+/// The checksum of a file, or where reading it failed.
+fn file_checksum(path: &Path) -> Result<u128, (u64, io::Error)> {
+    let mut file = File::open(path).map_err(|error| (0, error))?;
+    let (mut hash, mut at) = (Xxh3Default::new(), 0);
     let mut bytes = vec![0; 1 << 20];
     loop {
-        match file.read(&mut bytes)? {
+        match file.read(&mut bytes).map_err(|error| (at, error))? {
             0 => return Ok(hash.digest128()),
-            count => hash.update(&bytes[..count]),
+            count => {
+                hash.update(&bytes[..count]);
+                at += count as u64;
+            }
         }
     }
-}
-
-/// Where the first block of a table file begins that is not what was written: a table is a row of
-/// blocks, each with a head of its own, and an index behind them.
-fn first_bad_block(path: &Path) -> io::Result<Option<u64>> {
-    const HEAD_BYTES: usize = 4 + 1 + 16 + 4 + 4 + 4;
-    let mut file = io::BufReader::new(File::open(path)?);
-    let len = file.get_ref().metadata()?.len();
-    let (mut at, mut head, mut data) = (0, [0; HEAD_BYTES], Vec::new());
-    while at + HEAD_BYTES as u64 <= len {
-        file.read_exact(&mut head)?;
-        let sum = xxh3_128(&head[..HEAD_BYTES - 4]).to_le_bytes();
-        if sum[..4] != head[HEAD_BYTES - 4..] {
-            break;
-        }
-        let mut size = [0; 4];
-        size.copy_from_slice(&head[21..25]);
-        let size = u32::from_le_bytes(size);
-        data.clear();
-        let read = (&mut file).take(u64::from(size)).read_to_end(&mut data)?;
-        if read as u64 != u64::from(size) || xxh3_128(&data) != le_u128(&head, 5) {
-            break;
-        }
-        at += HEAD_BYTES as u64 + u64::from(size);
-    }
-    Ok(Some(at))
 }
 
 /// The tables that a list names.
-fn tables_of(list: &[u8]) -> Option<Vec<(u64, u128)>> {
+fn tables_of(list: &[u8]) -> Option<Vec<ListedTable>> {
     let trailer = list.len().checked_sub(ARCHIVE_TRAILER_BYTES)?;
     let mut toc = Bytes(list.get(usize::try_from(le_u64(list, trailer + 22)).ok()?..)?);
     toc.take(4)?;
@@ -138,7 +133,7 @@ fn tables_of(list: &[u8]) -> Option<Vec<(u64, u128)>> {
     None
 }
 
-fn tables_of_section(mut section: Bytes<'_>) -> Option<Vec<(u64, u128)>> {
+fn tables_of_section(mut section: Bytes<'_>) -> Option<Vec<ListedTable>> {
     let mut tables = Vec::new();
     for _level in 0..section.u8()? {
         for _run in 0..section.u8()? {
@@ -146,18 +141,18 @@ fn tables_of_section(mut section: Bytes<'_>) -> Option<Vec<(u64, u128)>> {
                 let number = section.u64()?;
                 section.u8()?;
                 let checksum = le_u128(section.take(16)?, 0);
-                section.u64()?;
-                tables.push((number, checksum));
+                tables.push(ListedTable { number, checksum, seqno_base: section.u64()? });
             }
         }
     }
     Some(tables)
 }
 
-struct Bytes<'a>(&'a [u8]);
+/// Numbers and names out of bytes, from the first on. All numbers are little-endian.
+pub(crate) struct Bytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Bytes<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, count: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
@@ -167,26 +162,26 @@ impl<'a> Bytes<'a> {
         self.take(1).map(|bytes| bytes[0])
     }
 
-    fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.take(2).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]))
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take(4).map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take(8).map(|bytes| le_u64(bytes, 0))
     }
 }
 
-fn le_u64(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn le_u64(bytes: &[u8], at: usize) -> u64 {
     let mut taken = [0; 8];
     taken.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(taken)
 }
 
-fn le_u128(bytes: &[u8], at: usize) -> u128 {
+pub(crate) fn le_u128(bytes: &[u8], at: usize) -> u128 {
     let mut taken = [0; 16];
     taken.copy_from_slice(&bytes[at..at + 16]);
     u128::from_le_bytes(taken)

@@ -3,24 +3,29 @@
 //! deletes them; it cuts a journal at the first thing that it cannot read. A directory
 //! that was once complete has lost something then, and is refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use telusur_ledger::{StateDamage, StoreError};
+use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::io_error;
 use crate::journal::{self, Journal, Rest};
-use crate::manifest::{self, BadFile, CURRENT, TABLES};
+use crate::manifest::{self, BadFile, CURRENT, Manifest, TABLES};
 use crate::private_files::private_file;
-use crate::witness::Witness;
+use crate::table_file::{self, TableEnd};
+use crate::witness::{JournalReach, KeyspaceReach, ReachFile, Shortfall, Witness};
 
 /// Without it a new database is begun in the same place.
 const VERSION_MARKER: &str = "version";
 const VERSION_MARKER_BYTES: &[u8] = b"FJL\x03";
 const LOCK: &str = "lock";
-const KEYSPACES: &str = "keyspaces";
+pub(crate) const KEYSPACES: &str = "keyspaces";
+/// The keyspace that names the others.
+const NAMES_KEYSPACE: &str = "0";
 const JOURNAL_SUFFIX: &str = ".jnl";
 
 /// What was found in a state directory in which nothing is missing.
@@ -32,20 +37,37 @@ pub(crate) struct Look {
 
 /// Refuses the state database of a complete directory if opening it would lose rows.
 pub(crate) fn look(state: &Path) -> Result<Look, StoreError> {
+    let since = Instant::now();
     refuse_missing(state)?;
     let found = found_in(state)?;
-    match Witness::read(state) {
-        Some(witness) => {
-            if let Some((file, what)) = witness.missing_from(&found.witness) {
-                return Err(damaged(state, BadFile { path: state.join(file), byte: None, what }));
-            }
-        }
-        None => tracing::info!(
+    tracing::debug!(took_ms = since.elapsed().as_millis(), "looked at the files of the state");
+    let opened = Witness::read(state);
+    if opened.is_none() {
+        tracing::info!(
             dir = %state.display(),
             "no witness of the state, as in a directory of an older version; it is written now"
-        ),
+        );
+    }
+    for witness in opened.into_iter().chain(ReachFile::read(state)) {
+        if let Some(shortfall) = witness.missing_from(&found.witness) {
+            return Err(short_of(state, shortfall));
+        }
     }
     Ok(Look { witness: found.witness, torn: found.torn })
+}
+
+fn short_of(state: &Path, shortfall: Shortfall) -> StoreError {
+    let bad = match shortfall {
+        Shortfall::File(file, what) => BadFile { path: state.join(file), byte: None, what },
+        Shortfall::Table(keyspace) => {
+            let dir = state.join(KEYSPACES).join(keyspace.to_string());
+            let what = "one of its tables is not the one that was written".to_owned();
+            let unknown = BadFile { path: dir.join(TABLES), byte: None, what };
+            // Which one is found by reading all of them.
+            manifest::damaged_table(&dir).ok().flatten().unwrap_or(unknown)
+        }
+    };
+    damaged(state, bad)
 }
 
 impl Look {
@@ -76,26 +98,62 @@ pub(crate) fn bear_witness(state: &Path) -> Result<(), StoreError> {
 }
 
 /// The first damaged table file, if one is. Reads all of them.
-pub(crate) fn damaged_table(state: &Path) -> Option<StoreError> {
+pub(crate) fn damaged_table(state: &Path) -> Option<StateDamage> {
     let keyspaces = fs::read_dir(state.join(KEYSPACES)).ok()?;
-    for keyspace in keyspaces.filter_map(Result::ok) {
-        if let Ok(Some(bad)) = manifest::damaged_table(&keyspace.path()) {
-            return Some(damaged(state, bad));
-        }
-    }
-    None
+    let keyspaces = keyspaces.filter_map(Result::ok).map(|entry| entry.path());
+    keyspaces.into_iter().find_map(|keyspace| damaged_table_of(state, &keyspace))
+}
+
+/// The same for one keyspace.
+pub(crate) fn damaged_table_of(state: &Path, keyspace: &Path) -> Option<StateDamage> {
+    let bad = manifest::damaged_table(keyspace).ok()??;
+    Some(damage(state, bad))
 }
 
 /// An error that names a file of the state directory.
 pub(crate) fn damaged(state: &Path, bad: BadFile) -> StoreError {
+    StoreError::StateDamaged(Box::new(damage(state, bad)))
+}
+
+pub(crate) fn damage(state: &Path, bad: BadFile) -> StateDamage {
     let data = state.parent().unwrap_or(state);
     let file = bad.path.strip_prefix(data).unwrap_or(&bad.path);
-    StoreError::StateDamaged(Box::new(StateDamage {
+    StateDamage {
         data: data.display().to_string(),
         file: file.display().to_string(),
         byte: bad.byte,
         what: bad.what,
-    }))
+    }
+}
+
+/// The ends of the table files of a keyspace, by number. A table file never changes.
+#[derive(Default)]
+pub(crate) struct TableEnds(HashMap<u64, TableEnd>);
+
+impl TableEnds {
+    /// How far the tables of a list reach. Reads the ends of those that are not known yet.
+    pub(crate) fn reach_of(
+        &mut self,
+        keyspace: &Path,
+        list: &Manifest,
+    ) -> io::Result<Result<KeyspaceReach, BadFile>> {
+        let (mut hash, mut flushed) = (Xxh3Default::new(), None);
+        let mut known = HashMap::with_capacity(list.tables.len());
+        for table in &list.tables {
+            let end = match self.0.get(&table.number) {
+                Some(end) => *end,
+                None => match table_file::read_end(&table.path(keyspace))? {
+                    Ok(end) => end,
+                    Err(bad) => return Ok(Err(bad)),
+                },
+            };
+            hash.update(&end.hash.to_le_bytes());
+            flushed = flushed.max(Some(end.seqno_max.saturating_add(table.seqno_base)));
+            known.insert(table.number, end);
+        }
+        self.0 = known;
+        Ok(Ok(KeyspaceReach { version: list.version, tables: hash.digest(), flushed }))
+    }
 }
 
 struct FoundFiles {
@@ -113,7 +171,7 @@ fn refuse_missing(state: &Path) -> Result<(), StoreError> {
     let read = |error| io_error(format!("read {}", state.display()), error);
     let keyspaces = state.join(KEYSPACES);
     // The first keyspace names all others: without it they count as left over, and are deleted.
-    let names = keyspaces.join("0");
+    let names = keyspaces.join(NAMES_KEYSPACE);
     let marker = state.join(VERSION_MARKER);
     for needed in
         [state.to_owned(), marker.clone(), keyspaces.clone(), names.clone(), names.join(CURRENT)]
@@ -126,42 +184,60 @@ fn refuse_missing(state: &Path) -> Result<(), StoreError> {
         let what = "it is not the mark of a state database".to_owned();
         return Err(damaged(state, BadFile { path: marker, byte: Some(0), what }));
     }
-    Ok(())
+    // It is small, and all of it is read at every opening.
+    match damaged_table_of(state, &names) {
+        Some(damage) => Err(StoreError::StateDamaged(Box::new(damage))),
+        None => Ok(()),
+    }
 }
 
 fn gone(state: &Path, path: PathBuf) -> StoreError {
     damaged(state, BadFile { path, byte: None, what: "it is gone".to_owned() })
 }
 
-fn keyspaces_of(state: &Path) -> Result<BTreeMap<u64, u64>, StoreError> {
+fn keyspaces_of(state: &Path) -> Result<BTreeMap<u64, KeyspaceReach>, StoreError> {
     let read = |error| io_error(format!("read {}", state.display()), error);
-    let mut versions = BTreeMap::new();
+    let mut reaches = BTreeMap::new();
     for entry in fs::read_dir(state.join(KEYSPACES)).map_err(read)? {
         let path = entry.map_err(read)?.path();
-        let Some(number) = number_of(&path, "") else { continue };
+        let Some(number) = number_of(&path, "") else {
+            // The database takes every directory there for one of its own.
+            if path.is_dir() {
+                let what = "it is no part of the state database".to_owned();
+                return Err(damaged(state, BadFile { path, byte: None, what }));
+            }
+            continue;
+        };
         if !path.join(CURRENT).try_exists().map_err(read)? {
             if has_tables(&path).map_err(read)? {
                 return Err(gone(state, path.join(CURRENT)));
             }
             continue;
         }
-        let manifest = manifest::read(&path).map_err(read)?;
-        versions.insert(number, manifest.map_err(|bad| damaged(state, bad))?.version);
+        let list = manifest::read(&path).map_err(read)?.map_err(|bad| damaged(state, bad))?;
+        let reach = TableEnds::default().reach_of(&path, &list).map_err(read)?;
+        reaches.insert(number, reach.map_err(|bad| damaged(state, bad))?);
     }
-    Ok(versions)
+    Ok(reaches)
 }
 
-type Torn = Option<(PathBuf, u64)>;
-
-fn journals_of(state: &Path) -> Result<(BTreeMap<u64, Option<u64>>, Torn), StoreError> {
-    let read = |error| io_error(format!("read {}", state.display()), error);
+/// The journals, by number.
+pub(crate) fn journal_paths(state: &Path) -> io::Result<BTreeMap<u64, PathBuf>> {
     let mut paths = BTreeMap::new();
-    for entry in fs::read_dir(state).map_err(read)? {
-        let path = entry.map_err(read)?.path();
+    for entry in fs::read_dir(state)? {
+        let path = entry?.path();
         if let Some(number) = number_of(&path, JOURNAL_SUFFIX) {
             paths.insert(number, path);
         }
     }
+    Ok(paths)
+}
+
+type Torn = Option<(PathBuf, u64)>;
+
+fn journals_of(state: &Path) -> Result<(BTreeMap<u64, JournalReach>, Torn), StoreError> {
+    let read = |error| io_error(format!("read {}", state.display()), error);
+    let paths = journal_paths(state).map_err(read)?;
     let Some(newest) = paths.keys().next_back().copied() else {
         return Err(gone(state, state.join("0.jnl")));
     };
@@ -177,11 +253,12 @@ fn journals_of(state: &Path) -> Result<(BTreeMap<u64, Option<u64>>, Torn), Store
         if let Some(what) = fault_of(&journal, number == newest) {
             return Err(damaged(state, BadFile { path, byte: Some(journal.whole_bytes), what }));
         }
-        last = journal.last_seqno.or(last);
-        journals.insert(number, journal.last_seqno);
         if journal.rest == Rest::Torn {
             torn = Some((path, journal.whole_bytes));
         }
+        last = journal.last_seqno.or(last);
+        let reach = JournalReach { last: journal.last_seqno, keyspaces: journal.keyspaces };
+        journals.insert(number, reach);
     }
     Ok((journals, torn))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use fjall::compaction::Leveled;
 use fjall::config::PartitioningPolicy;
@@ -10,10 +10,11 @@ use fjall::{
     Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot, UserKey, UserValue,
 };
 use rustix::io::Errno;
-use telusur_ledger::{Batch, Rows, StoreError, Table, WriteRows};
+use telusur_ledger::{Batch, Rows, StateDamage, StoreError, Table, WriteRows};
 use telusur_model::CrawlNo;
 
 use crate::manifest::BadFile;
+use crate::reach::Reach;
 use crate::{io_error, state_files};
 
 /// Blocks of the key-value database held in memory.
@@ -36,6 +37,10 @@ pub struct Tables {
     database: Database,
     /// In the order of [`Table::ALL`].
     keyspaces: [Keyspace; Table::ALL.len()],
+    damage: Arc<DamageFinder>,
+    /// Held for the length of a batch: how far the files have come is written down behind it. `None` once
+    /// that has failed.
+    reach: Mutex<Option<Reach>>,
     /// Last: it writes down how far the files have come when the database is closed.
     _closing: Closing,
 }
@@ -55,20 +60,18 @@ impl Drop for Closing {
 impl Tables {
     /// Opens the database in a directory, making it if it is new.
     pub(crate) fn open(path: &Path) -> Result<Self, StoreError> {
-        let database = Database::builder(path)
-            .cache_size(CACHE_BYTES)
-            .max_journaling_size(JOURNAL_BYTES_MAX)
-            .worker_threads(WORKERS)
-            .max_cached_files(Some(cached_files_max()))
-            .open()
-            .map_err(|error| opening_error(path, error))?;
+        let database = opened(path)?;
         let mut keyspaces = Vec::with_capacity(Table::ALL.len());
         for table in Table::ALL {
             let opened = database.keyspace(table.name(), || options(memtable_bytes(table)));
-            keyspaces.push(opened.map_err(engine_error)?);
+            keyspaces.push(opened.map_err(|error| opening_error(path, error))?);
         }
         let keyspaces = keyspaces.try_into().unwrap_or_else(|_| unreachable!("one for each table"));
-        Ok(Self { database, keyspaces, _closing: Closing(path.to_owned()) })
+        let damage = Arc::new(DamageFinder::new(path, &keyspaces));
+        let reach = Reach::begin(path, keyspaces.iter().filter_map(keyspace_number));
+        let reach = reach.map_err(|error| io_error(format!("write {}", path.display()), error))?;
+        let reach = Mutex::new(Some(reach));
+        Ok(Self { database, keyspaces, damage, reach, _closing: Closing(path.to_owned()) })
     }
 
     fn keyspace(&self, table: Table) -> &Keyspace {
@@ -81,6 +84,7 @@ pub struct TablesSnapshot {
     snapshot: Snapshot,
     /// In the order of [`Table::ALL`].
     keyspaces: [Keyspace; Table::ALL.len()],
+    damage: Arc<DamageFinder>,
 }
 
 impl Rows for TablesSnapshot {
@@ -88,12 +92,12 @@ impl Rows for TablesSnapshot {
 
     fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, StoreError> {
         let row = self.snapshot.get(&self.keyspaces[table as usize], key.as_ref());
-        row.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
+        row.map_err(|error| self.damage.read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
         let is_there = self.snapshot.contains_key(&self.keyspaces[table as usize], key.as_ref());
-        is_there.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
+        is_there.map_err(|error| self.damage.read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn range(
@@ -102,7 +106,8 @@ impl Rows for TablesSnapshot {
         first: Vec<u8>,
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
-        range_at(&self.snapshot, (table, &self.keyspaces[table as usize]), first, end)
+        let keyspace = &self.keyspaces[table as usize];
+        range_at(&self.snapshot, (table, keyspace, &self.damage), first, end)
     }
 }
 
@@ -111,12 +116,12 @@ impl Rows for Tables {
 
     fn get(&self, table: Table, key: impl AsRef<[u8]>) -> Result<Option<UserValue>, StoreError> {
         let row = self.keyspace(table).get(key.as_ref());
-        row.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
+        row.map_err(|error| self.damage.read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn contains(&self, table: Table, key: impl AsRef<[u8]>) -> Result<bool, StoreError> {
         let is_there = self.keyspace(table).contains_key(key.as_ref());
-        is_there.map_err(|error| read_error(table, table.crawl_of(key.as_ref()), error))
+        is_there.map_err(|error| self.damage.read_error(table, table.crawl_of(key.as_ref()), error))
     }
 
     fn range(
@@ -126,7 +131,8 @@ impl Rows for Tables {
         end: Option<Vec<u8>>,
     ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> {
         // The keyspace's own range shows rows of batches that are committed while it is read.
-        range_at(&self.database.snapshot(), (table, self.keyspace(table)), first, end)
+        let snapshot = self.database.snapshot();
+        range_at(&snapshot, (table, self.keyspace(table), &self.damage), first, end)
     }
 }
 
@@ -134,33 +140,66 @@ impl WriteRows for Tables {
     type Snapshot = TablesSnapshot;
 
     fn snapshot(&self) -> TablesSnapshot {
-        TablesSnapshot { snapshot: self.database.snapshot(), keyspaces: self.keyspaces.clone() }
+        TablesSnapshot {
+            snapshot: self.database.snapshot(),
+            keyspaces: self.keyspaces.clone(),
+            damage: Arc::clone(&self.damage),
+        }
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
         let mut written = self.database.batch().durability(Some(PersistMode::SyncData));
+        let mut changed = [false; Table::ALL.len()];
         for change in batch.into_changes() {
             let keyspace = self.keyspace(change.table);
+            changed[change.table as usize] = true;
             match change.value {
                 Some(value) => written.insert(keyspace, change.key, value),
                 None => written.remove(keyspace, change.key),
             }
         }
-        written.commit().map_err(engine_error)
+        let mut reach = self.reach.lock().unwrap_or_else(PoisonError::into_inner);
+        // What it will be, or lower: the database takes numbers for its own lists, too.
+        let seqno = self.database.seqno();
+        written.commit().map_err(|error| self.damage.write_error(error))?;
+        let changed = self.keyspaces.iter().zip(changed).filter(|(_, changed)| *changed);
+        self.follow(
+            &mut reach,
+            seqno,
+            changed.filter_map(|(keyspace, _)| keyspace_number(keyspace)),
+        );
+        Ok(())
     }
+}
+
+impl Tables {
+    /// Writes down how far the files have come. A witness that cannot be written is no reason to stop: the
+    /// last one still holds.
+    fn follow(&self, reach: &mut Option<Reach>, seqno: u64, keyspaces: impl Iterator<Item = u64>) {
+        if let Some(Err(error)) = reach.as_mut().map(|reach| reach.follow(seqno, keyspaces)) {
+            tracing::warn!(%error, "how far the state has come is not written down any more");
+            *reach = None;
+        }
+    }
+}
+
+/// The number of a keyspace, which is the name of its directory.
+fn keyspace_number(keyspace: &Keyspace) -> Option<u64> {
+    keyspace.path().file_name()?.to_str()?.parse().ok()
 }
 
 /// The rows of a keyspace from `first` on and before `end`, at one instant.
 fn range_at(
     snapshot: &Snapshot,
-    (table, keyspace): (Table, &Keyspace),
+    (table, keyspace, damage): (Table, &Keyspace, &Arc<DamageFinder>),
     first: Vec<u8>,
     end: Option<Vec<u8>>,
 ) -> impl DoubleEndedIterator<Item = Result<(UserKey, UserValue), StoreError>> + use<> {
     let crawl = crawl_of_range(table, &first, end.as_deref());
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     let rows = snapshot.range(keyspace, (Bound::Included(first), end));
-    rows.map(move |row| row.into_inner().map_err(|error| read_error(table, crawl, error)))
+    let damage = Arc::clone(damage);
+    rows.map(move |row| row.into_inner().map_err(|error| damage.read_error(table, crawl, error)))
 }
 
 fn memtable_bytes(table: Table) -> u64 {
@@ -212,21 +251,56 @@ fn crawl_of_range(table: Table, first: &[u8], end: Option<&[u8]>) -> Option<Craw
     (ends_with_it || table.crawl_of(end) == Some(crawl)).then_some(crawl)
 }
 
-/// The same for what was read: a block that the disk does not give back, or gives back changed, is the
-/// trouble of those whose rows are in it. Files that cannot be opened because too many are open are not.
-fn read_error(table: Table, crawl: Option<CrawlNo>, error: fjall::Error) -> StoreError {
-    let unreadable = |why: String| StoreError::Unreadable { table: table.name(), crawl, why };
-    match error {
-        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
-            if is_of_file(&source) =>
-        {
-            unreadable(source.to_string())
+/// Names the file when a row cannot be read.
+struct DamageFinder {
+    state: PathBuf,
+    /// The directories of the keyspaces, in the order of [`Table::ALL`].
+    keyspaces: [PathBuf; Table::ALL.len()],
+    /// What was found for each table: all files of a keyspace are read for it, once.
+    found: Mutex<[Option<Option<StateDamage>>; Table::ALL.len()]>,
+}
+
+impl DamageFinder {
+    fn new(state: &Path, keyspaces: &[Keyspace; Table::ALL.len()]) -> Self {
+        let keyspaces = keyspaces.each_ref().map(|keyspace| keyspace.path().to_owned());
+        Self { state: state.to_owned(), keyspaces, found: Mutex::default() }
+    }
+
+    /// What the engine says of a row: a block that the disk does not give back, or gives back changed, is the
+    /// trouble of those whose rows are in it. Files that cannot be opened because too many are open are not.
+    fn read_error(&self, table: Table, crawl: Option<CrawlNo>, error: fjall::Error) -> StoreError {
+        let unreadable = |why: String| {
+            let damage = self.damage_of(table).map(Box::new);
+            StoreError::Unreadable { table: table.name(), crawl, why, damage }
+        };
+        match error {
+            fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source))
+                if is_of_file(&source) =>
+            {
+                unreadable(source.to_string())
+            }
+            fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+                engine_error(fjall::Error::Io(source))
+            }
+            fjall::Error::Storage(error) => unreadable(error.to_string()),
+            other => self.write_error(other),
         }
-        fjall::Error::Storage(fjall::LsmError::Io(source)) => {
-            engine_error(fjall::Error::Io(source))
+    }
+
+    /// What the engine says of a batch. After a background thread met a damaged table it takes no more.
+    fn write_error(&self, error: fjall::Error) -> StoreError {
+        let is_stopped = matches!(error, fjall::Error::Poisoned);
+        let damage = is_stopped.then(|| state_files::damaged_table(&self.state)).flatten();
+        match damage {
+            Some(damage) => StoreError::StateDamaged(Box::new(damage)),
+            None => engine_error(error),
         }
-        fjall::Error::Storage(error) => unreadable(error.to_string()),
-        other => engine_error(other),
+    }
+
+    fn damage_of(&self, table: Table) -> Option<StateDamage> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = || state_files::damaged_table_of(&self.state, &self.keyspaces[table as usize]);
+        found[table as usize].get_or_insert_with(find).clone()
     }
 }
 
@@ -237,15 +311,36 @@ fn is_of_file(error: &std::io::Error) -> bool {
     !of_machine.iter().any(|machine| errno == Some(machine.raw_os_error()))
 }
 
-/// The same for what it says while it opens its files: a damaged one is named.
+/// Opens the database. It panics on some damage that it takes for a bug of its own: what our own look did not
+/// find is refused then, and not the end of the process.
+fn opened(path: &Path) -> Result<Database, StoreError> {
+    let open = || {
+        Database::builder(path)
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(JOURNAL_BYTES_MAX)
+            .worker_threads(WORKERS)
+            .max_cached_files(Some(cached_files_max()))
+            .open()
+    };
+    // Nothing of a database that was not opened is used afterwards.
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(open)) {
+        Ok(opened) => opened.map_err(|error| opening_error(path, error)),
+        Err(_) => Err(unopened(path, "the storage engine panicked while it opened it".to_owned())),
+    }
+}
+
+/// What it says while it opens its files: a damaged one is named.
 fn opening_error(state: &Path, error: fjall::Error) -> StoreError {
     match engine_error(error) {
-        StoreError::Engine(why) => state_files::damaged_table(state).unwrap_or_else(|| {
-            let path = state.to_owned();
-            state_files::damaged(state, BadFile { path, byte: None, what: why })
-        }),
+        StoreError::Engine(why) => unopened(state, why),
         other => other,
     }
+}
+
+fn unopened(state: &Path, what: String) -> StoreError {
+    let unknown =
+        || state_files::damage(state, BadFile { path: state.to_owned(), byte: None, what });
+    StoreError::StateDamaged(Box::new(state_files::damaged_table(state).unwrap_or_else(unknown)))
 }
 
 /// What the storage engine says, sorted by what the caller can do about it.
@@ -295,7 +390,10 @@ mod tests {
             fs::File::options().write(true).open(path).unwrap().write_at(&[0xff; 8], 100).unwrap();
         }
         let crawl_of = |error: StoreError| match error {
-            StoreError::Unreadable { table: "urls", crawl, .. } => crawl,
+            StoreError::Unreadable { table: "urls", crawl, damage: Some(damage), .. } => {
+                assert!(damage.file.contains("tables/") && damage.byte == Some(0), "{damage}");
+                crawl
+            }
             other => panic!("{other}"),
         };
         let first = tables.get(Table::Urls, key(1, 0)).unwrap_err();
@@ -308,5 +406,51 @@ mod tests {
         let of_all = tables.range(Table::Urls, key(1, 0), None).next().unwrap();
         assert_eq!(crawl_of(of_all.unwrap_err()), None);
         assert!(tables.get(Table::Urls, key(2, ROWS - 1)).unwrap().is_some());
+    }
+
+    /// A state directory with a table of urls that is written out, and the path of that table.
+    fn with_a_table(dir: &Path, fill: u8) -> PathBuf {
+        let state = dir.join("state");
+        let tables = Tables::open(&state).unwrap();
+        let mut batch = Batch::default();
+        (0..ROWS).for_each(|row| batch.insert(Table::Urls, key(1, row), vec![fill; 100]));
+        tables.commit(batch).unwrap();
+        tables.keyspace(Table::Urls).rotate_memtable_and_wait().unwrap();
+        let table = tables.keyspace(Table::Urls).path().join("tables");
+        files_below(&table).pop().unwrap()
+    }
+
+    /// Numbers of tables are used again, and each block of such a table is whole.
+    #[test]
+    fn a_table_of_another_time_is_named() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [table, other] = [0, 1].map(|at| with_a_table(dirs[at].path(), b'a' + at as u8));
+        let state = dirs[0].path().join("state");
+        state_files::look(&state).unwrap();
+        assert_eq!(table.file_name(), other.file_name());
+        fs::copy(other, &table).unwrap();
+        match state_files::look(&state).err() {
+            Some(StoreError::StateDamaged(damage)) => {
+                assert!(table.ends_with(&damage.file), "{damage}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The ends of all tables are read at every opening: cut or changed there, they once ended in an error of
+    /// the operating system, without a name.
+    #[test]
+    fn a_table_without_its_end_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = with_a_table(dir.path(), b'a');
+        let whole = fs::read(&table).unwrap();
+        for len in [0, 1, 37, whole.len() / 2, whole.len() - 1] {
+            fs::write(&table, &whole[..len]).unwrap();
+            let error = state_files::look(&dir.path().join("state")).err();
+            assert!(
+                matches!(&error, Some(StoreError::StateDamaged(damage)) if table.ends_with(&damage.file)),
+                "{len}: {error:?}"
+            );
+        }
     }
 }

@@ -387,7 +387,8 @@ pub fn store_message(error: &StoreError) -> Message {
             Message::new(Code::DamagedState, damage.to_string())
                 .hint(format!("Nothing was changed. {}{}", help[..1].to_uppercase(), &help[1..]))
         }
-        StoreError::Damaged(_) | StoreError::Unreadable { .. } => {
+        StoreError::Unreadable { damage: Some(_), .. } => Message::new(Code::DamagedState, what),
+        StoreError::Damaged(_) | StoreError::Unreadable { damage: None, .. } => {
             Message::new(Code::DamagedData, what).hint("See what is damaged: telusur verify")
         }
         StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::FileTooLarge => {
@@ -428,6 +429,11 @@ fn answer_message(code: &str, text: String) -> Message {
         "bad_argument" => Message::new(Code::BadArgument, text),
         control::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
             .hint("It is built anew from the stored pages when it is next opened: try again"),
+        // The text names the command that helps.
+        control::DAMAGED_STATE => Message::new(Code::DamagedState, text),
+        control::DAMAGED_DATA => {
+            Message::new(Code::DamagedData, text).hint("See what is damaged: telusur verify")
+        }
         _ => Message::new(Code::Storage, text),
     }
 }

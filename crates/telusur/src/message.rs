@@ -191,8 +191,8 @@ codes! {
     DamagedIndex = "E0408", exit::STORAGE, "the search index is damaged";
     /// A file below `state/`, or `telusur.version`, is damaged, missing, or older than the rest of the data directory.
     /// The message names the file, the place in it, and what is missing. Nothing was changed.
-    /// Restore the directory from a backup. The pages in `bodies/` are not affected: they are WARC records (`.warc.zst`), which
-    /// other tools read.
+    /// Restore the directory from a backup, or rebuild its state from the stored pages with `telusur recover`. The pages in
+    /// `bodies/` are not affected: they are WARC records (`.warc.zst`), which other tools read.
     DamagedState = "E0409", exit::STORAGE, "the state of the data directory is damaged";
     /// More failed than the crawl's `--fail-on` bears. What was crawled is kept.
     FailOn = "E0601", exit::FAIL_ON, "more failed than --fail-on bears";

@@ -42,4 +42,7 @@ pub use crate::random::Dice;
 pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};
 pub use crate::sim_disk::SimDisk;
-pub use crate::torture::{Along, FollowReport, RecoverReport, Torture, TortureReport};
+pub use crate::torture::{
+    Along, Damage, DamageReport, DamageTorture, DamagedFiles, FileKind, FollowReport,
+    RecoverReport, Torture, TortureReport,
+};

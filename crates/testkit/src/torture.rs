@@ -1,6 +1,7 @@
 //! The crash harness: kills a crawl of a synthetic web again and again, and checks after every kill
 //! and at the end that nothing was lost, doubled or asked for more often than it had to be.
 
+mod damage;
 mod following;
 mod recovering;
 
@@ -16,6 +17,7 @@ use crate::random::Dice;
 use crate::request_log::RequestLog;
 use crate::server::{ServedWeb, serve};
 
+pub use self::damage::{Damage, DamageReport, DamageTorture, DamagedFiles, FileKind};
 pub use self::following::FollowReport;
 pub use self::recovering::RecoverReport;
 

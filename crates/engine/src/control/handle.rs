@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use telusur_index::SearchIndex;
-use telusur_ledger::{CrawlRecord, Store, UrlState, VerifyReport};
+use telusur_ledger::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
@@ -30,6 +30,10 @@ const RUNS_IN_LINE_MAX: usize = 5_000;
 
 /// The code of an error that asking again may mend: the index is built anew when it is next opened.
 pub const DAMAGED_INDEX: &str = "damaged_index";
+/// The code of an answer that a damaged state database cannot give.
+pub const DAMAGED_STATE: &str = "damaged_state";
+/// The code of an answer that a damaged body cannot give.
+pub const DAMAGED_DATA: &str = "damaged_data";
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -601,6 +605,10 @@ fn code(error: &RequestError) -> &'static str {
         RequestError::BadArgument(_) => "bad_argument",
         RequestError::Stopped => "stopped",
         RequestError::Index(error) if error.needs_rebuild() => DAMAGED_INDEX,
+        RequestError::Store(
+            StoreError::StateDamaged(_) | StoreError::Unreadable { damage: Some(_), .. },
+        ) => DAMAGED_STATE,
+        RequestError::Store(StoreError::Damaged(_)) => DAMAGED_DATA,
         RequestError::Store(_) | RequestError::Index(_) => "storage",
     }
 }

@@ -30,7 +30,7 @@ use crate::followers::FollowerReport;
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
-pub use self::handle::{Control, DAMAGED_INDEX};
+pub use self::handle::{Control, DAMAGED_DATA, DAMAGED_INDEX, DAMAGED_STATE};
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
 pub use self::search::{SearchHit, SearchReply, SearchRequest};

@@ -139,7 +139,12 @@ impl FrontierStore for ShortDisk {
         let is_of = |crawl| step.events().iter().any(|event| event.crawl() == Some(crawl));
         if let Some(crawl) = self.unreadable_in_steps.filter(|crawl| is_of(*crawl)) {
             let why = "checksum mismatch".into();
-            return Err(StoreError::Unreadable { table: "urls", crawl: Some(crawl), why });
+            return Err(StoreError::Unreadable {
+                table: "urls",
+                crawl: Some(crawl),
+                why,
+                damage: None,
+            });
         }
         self.store.commit(step)
     }

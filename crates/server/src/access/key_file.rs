@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use data_encoding::BASE64URL_NOPAD;
@@ -23,6 +23,11 @@ const NEW: &str = "new";
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Keys of one directory.
 const KEYS_MAX: usize = 1000;
+/// How often the keys are read again if another process changes them meanwhile.
+const READS_MAX: usize = 5;
+/// Hexadecimal digits of a checksum in the lock, and of the checksum of that.
+const SUM_CHARS: usize = 32;
+const CHECK_CHARS: usize = 8;
 /// Longest name.
 const NAME_CHARS_MAX: usize = 100;
 
@@ -99,21 +104,56 @@ impl KeyFile {
         self.path.with_extension("lock")
     }
 
-    /// All keys.
+    /// Whether there were keys, and their file is gone. Nobody is let in then.
+    pub fn is_lost(&self) -> bool {
+        let is_gone = matches!(
+            fs::symlink_metadata(&self.path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound
+        );
+        is_gone && !self.written_sums().is_empty()
+    }
+
+    /// All keys. A file that is not the one that was written last is refused: in an older one a key that
+    /// was revoked is still there, and in a damaged one a key may have no end.
     pub fn keys(&self) -> Result<Vec<StoredKey>, KeyRingError> {
-        let mut text = String::new();
-        match File::open(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(self.io("read", error)),
-            Ok(file) => file
-                .take(FILE_BYTES_MAX)
-                .read_to_string(&mut text)
-                .map_err(|error| self.io("read", error))?,
+        for _read in 0..READS_MAX {
+            let Some(text) = self.read()? else { return Ok(Vec::new()) };
+            let sums = self.written_sums();
+            if sums.is_empty() || sums.contains(&sum_of(&text)) {
+                let content: Content = serde_json::from_slice(&text)
+                    .map_err(|error| self.damaged(error.to_string()))?;
+                return Ok(content.keys);
+            }
+        }
+        Err(self
+            .damaged("it is not the one that was written last, which keys.lock tells of".into()))
+    }
+
+    fn read(&self) -> Result<Option<Vec<u8>>, KeyRingError> {
+        let mut text = Vec::new();
+        let read = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => Err(error),
+            Ok(file) => file.take(FILE_BYTES_MAX).read_to_end(&mut text),
         };
-        let content: Content = serde_json::from_str(&text).map_err(|error| {
-            KeyRingError::Damaged { path: self.path.display().to_string(), why: error.to_string() }
-        })?;
-        Ok(content.keys)
+        read.map_err(|error| self.io("read", error))?;
+        Ok(Some(text))
+    }
+
+    fn damaged(&self, why: String) -> KeyRingError {
+        KeyRingError::Damaged { path: self.path.display().to_string(), why }
+    }
+
+    /// Checksums of the file that was written last, and, while it is replaced, of the one before. None in a
+    /// directory of an older version, and none that is damaged itself: that proves nothing.
+    fn written_sums(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.lock_path()).unwrap_or_default();
+        let sum = |line: &str| {
+            let (sum, check) = line.split_once(' ')?;
+            let is_whole = sum.len() == SUM_CHARS && check_of(sum) == check;
+            is_whole.then(|| sum.to_owned())
+        };
+        text.lines().filter_map(sum).collect()
     }
 
     /// Makes a key. Gives the key itself, which is never seen again, and what is kept of it.
@@ -186,7 +226,13 @@ impl KeyFile {
         let mut keys = self.keys()?;
         change(&mut keys)?;
         let text = serde_json::to_vec_pretty(&Content { keys }).unwrap_or_default();
-        self.replace(&text).map_err(|error| self.io("write", error))
+        let before = self.read()?;
+        let sums: Vec<String> = before.iter().chain([&text]).map(|text| sum_of(text)).collect();
+        // Both first: whichever of the two a kill leaves is the right one.
+        write_sums(&lock, &sums)
+            .and_then(|()| self.replace(&text))
+            .and_then(|()| write_sums(&lock, &sums[sums.len() - 1..]))
+            .map_err(|error| self.io("write", error))
     }
 
     /// Under a name that nobody can foresee and that is new, so that nothing lies in its way.
@@ -230,6 +276,22 @@ impl KeyFile {
     fn io(&self, doing: &'static str, source: io::Error) -> KeyRingError {
         KeyRingError::Io { doing, path: self.path.display().to_string(), source }
     }
+}
+
+/// Writes checksums of the keys into their lock.
+fn write_sums(lock: &File, sums: &[String]) -> io::Result<()> {
+    let lines: String = sums.iter().map(|sum| format!("{sum} {}\n", check_of(sum))).collect();
+    lock.write_all_at(lines.as_bytes(), 0)?;
+    lock.set_len(lines.len() as u64)?;
+    lock.sync_all()
+}
+
+fn sum_of(text: &[u8]) -> String {
+    blake3::hash(text).to_hex()[..SUM_CHARS].to_owned()
+}
+
+fn check_of(sum: &str) -> String {
+    blake3::hash(sum.as_bytes()).to_hex()[..CHECK_CHARS].to_owned()
 }
 
 /// How a file is opened that only its owner reads. A link is refused: its target is not ours.
@@ -287,6 +349,48 @@ mod tests {
             fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names, ["keys.json", "keys.lock", "precious"]);
+    }
+
+    /// A key that was revoked once came back with an older copy of the file.
+    #[test]
+    fn a_file_that_is_not_the_last_one_opens_no_door() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("keys.json");
+        let file = KeyFile::new(&path);
+        let ends = Some(Timestamp(1_900_000_000_000));
+        let (_, first) = file.create("ci", &[Scope::Admin], Timestamp(1), ends).unwrap();
+        let older = fs::read(&path).unwrap();
+        assert!(file.revoke(&first.id).unwrap());
+        let newest = fs::read(&path).unwrap();
+        fs::write(&path, &older).unwrap();
+        assert!(matches!(file.keys(), Err(KeyRingError::Damaged { .. })));
+        assert!(file.create("x", &[Scope::Read], Timestamp(1), None).is_err());
+        // A flipped bit in the name of the field once gave a key that never ends.
+        file.create("y", &[Scope::Read], Timestamp(1), ends).unwrap_err();
+        fs::write(&path, &newest).unwrap();
+        file.create("y", &[Scope::Read], Timestamp(1), ends).unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("expires_at", "expires_au")).unwrap();
+        assert!(matches!(file.keys(), Err(KeyRingError::Damaged { .. })));
+        // A lock that is damaged proves nothing; one without checksums is of an older version.
+        fs::write(&path, &text).unwrap();
+        for lock in ["", "\0\0\0", &"f".repeat(41)] {
+            fs::write(dir.path().join("keys.lock"), lock).unwrap();
+            assert_eq!(file.keys().unwrap().len(), 1, "{lock:?}");
+        }
+    }
+
+    #[test]
+    fn lost_keys_are_told_from_keys_that_never_were() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = KeyFile::new(&dir.path().join("keys.json"));
+        assert!(!file.is_lost());
+        file.create("ci", &[Scope::Read], Timestamp(1), None).unwrap();
+        assert!(!file.is_lost());
+        fs::remove_file(dir.path().join("keys.json")).unwrap();
+        assert!(file.is_lost());
+        file.create("new", &[Scope::Read], Timestamp(1), None).unwrap();
+        assert!(!file.is_lost() && file.keys().unwrap().len() == 1);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use telusur_ledger::{CrawlStore, NewCrawl, StateDamage, StoreError};
@@ -31,7 +32,7 @@ fn refused(dir: &Path) -> StateDamage {
     let changed = |(path, bytes): &(&PathBuf, &Vec<u8>)| after.get(*path) != Some(*bytes);
     assert_eq!(before.iter().filter(changed).map(|(path, _)| path).next(), None, "changed");
     assert_eq!(before.len(), after.len());
-    assert!(damage.help().contains("from a backup"), "{damage}");
+    assert!(damage.help().contains("telusur recover "), "{damage}");
     damage
 }
 
@@ -129,7 +130,10 @@ fn damaged_tables_are_named() {
     for (place, (path, bytes)) in tables.enumerate() {
         for at in (0..bytes.len()).step_by((bytes.len() / 12).max(1)) {
             let mut damaged = bytes.clone();
-            damaged[at] ^= 1 << (place % 8);
+            match at % 3 {
+                0 => damaged.truncate(at),
+                _ => damaged[at] ^= 1 << (place % 8),
+            }
             fs::write(path, damaged).unwrap();
             match telusur_store_embedded::open(dir.path()) {
                 Ok(store) => drop(store),
@@ -137,7 +141,10 @@ fn damaged_tables_are_named() {
                     assert!(path.ends_with(&damage.file), "{damage}");
                     named += 1;
                 }
-                Err(StoreError::Unreadable { .. }) => named += 1,
+                Err(StoreError::Unreadable { damage: Some(damage), .. }) => {
+                    assert!(path.ends_with(&damage.file), "{damage}");
+                    named += 1;
+                }
                 Err(error) => panic!("{error}"),
             }
             put_back(dir.path(), &whole);
@@ -165,4 +172,91 @@ fn a_damaged_version_file_names_the_way_out() {
     }
     fs::remove_file(&path).unwrap();
     assert_eq!(refused(dir.path()).file, "telusur.version");
+}
+
+/// A directory as a kill leaves it: nobody wrote down how far it came when it was closed.
+fn copied(from: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for (path, bytes) in files(from) {
+        let path = copy.path().join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    copy
+}
+
+/// Until the witness followed every step, a journal that had lost its newest steps was taken for one that
+/// never had them.
+#[test]
+fn after_a_kill_a_journal_that_lost_its_newest_steps_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    // The rest of it is room.
+    let journal = |dir: &Path| {
+        let mut written = vec![0; 1 << 20];
+        let file = fs::File::open(dir.join("state/0.jnl")).unwrap();
+        file.read_exact_at(&mut written, 0).unwrap();
+        written
+    };
+    let (mut steps, mut older) = (Vec::new(), Vec::new());
+    for random in 0..40 {
+        store.create(NewCrawl { crawl: a_crawl(), random }).unwrap();
+        let bytes = journal(dir.path());
+        steps.push(written(&bytes));
+        if random == 20 {
+            older = bytes;
+        }
+    }
+    let whole = journal(dir.path());
+    let killed = copied(dir.path());
+    store.close().unwrap();
+    // At the end of a whole step: nothing in the journal itself says that there was more.
+    for end in [steps[10], steps[38]] {
+        let mut shorter = whole.clone();
+        shorter[end..].fill(0);
+        fs::write(killed.path().join("state/0.jnl"), &shorter).unwrap();
+        let damage = refused(killed.path());
+        assert!(damage.file == "state/0.jnl" && damage.what.contains("was written"), "{damage}");
+    }
+    fs::write(killed.path().join("state/0.jnl"), &older).unwrap();
+    assert_eq!(refused(killed.path()).file, "state/0.jnl");
+    fs::write(killed.path().join("state/0.jnl"), &whole).unwrap();
+    let store = telusur_store_embedded::open(killed.path()).unwrap();
+    assert_eq!(store.crawls().unwrap().len(), 40);
+}
+
+/// Without any witness the rest still has to fit together, and no witness stops a whole directory.
+#[test]
+fn a_damaged_witness_stops_nobody() {
+    let dir = with_steps();
+    for file in ["state/telusur.witness", "state/telusur.reach"] {
+        let path = dir.path().join(file);
+        let whole = fs::read(&path).unwrap();
+        for damaged in [vec![], vec![0xff; whole.len()], whole[..whole.len() / 2].to_vec()] {
+            fs::write(&path, damaged).unwrap();
+            telusur_store_embedded::open(dir.path()).unwrap().close().unwrap();
+        }
+    }
+}
+
+/// A digit of the seed, and every URL would be a new one.
+#[test]
+fn every_bit_of_the_version_file_counts() {
+    let dir = with_steps();
+    let path = dir.path().join("telusur.version");
+    let whole = fs::read(&path).unwrap();
+    for bit in 0..whole.len() * 8 {
+        let mut damaged = whole.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, &damaged).unwrap();
+        match telusur_store_embedded::DataDir::open(dir.path()) {
+            Err(StoreError::StateDamaged(damage)) => assert_eq!(damage.file, "telusur.version"),
+            Err(error) => panic!("{error}"),
+            // The name of the checksum itself: it is as if an older version had written it.
+            Ok(_) => {
+                let text = String::from_utf8(damaged).unwrap();
+                assert!(!text.contains("\"checksum\""), "{text}");
+            }
+        }
+    }
 }

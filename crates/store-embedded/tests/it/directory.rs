@@ -52,10 +52,9 @@ fn a_later_format_is_refused_with_both_numbers() {
     let dir = tempfile::tempdir().unwrap();
     drop(telusur_store_embedded::open(dir.path()).unwrap());
     let version = dir.path().join("telusur.version");
-    let text = fs::read_to_string(&version).unwrap().replace("\"format\":5", "\"format\":99");
-    fs::write(&version, text).unwrap();
+    fs::write(&version, r#"{"product":"telusur","format":99,"key_seed":1}"#).unwrap();
     let message = refused(dir.path());
-    assert!(message.contains("99") && message.contains("formats 3 to 5"), "{message}");
+    assert!(message.contains("99") && message.contains("formats 3 to 6"), "{message}");
 }
 
 #[test]

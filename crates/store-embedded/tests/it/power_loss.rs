@@ -39,7 +39,7 @@ fn acknowledged_blobs_survive_any_power_loss() {
 }
 
 /// Appends blobs and the record of their step. Gives their places and the new end.
-fn append(
+pub(crate) fn append(
     segments: &Segments,
     end: BodiesEnd,
     blobs: &[&[u8]],

@@ -17,6 +17,9 @@ use crate::message::{Code, Message, shown};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
+const NEW_KEYS: &str = "Restore keys.json and keys.lock together from a backup, or delete keys.json and make new keys: \
+     telusur key create --scope admin";
+
 pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let dir = backend::data_dir(&settings);
@@ -43,6 +46,10 @@ pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Writ
             }
         }
         KeyCommand::Ls => {
+            if file.is_lost() {
+                let what = "keys.json is gone, and held keys: nobody is let in without one";
+                return Err(Message::new(Code::Keys, what).hint(NEW_KEYS).into());
+            }
             for key in file.keys().map_err(|error| message(&error))? {
                 if session.global.json {
                     write_json_line(output, &about(&key))?;
@@ -91,5 +98,11 @@ fn about(key: &StoredKey) -> serde_json::Value {
 }
 
 pub(super) fn message(error: &KeyRingError) -> Message {
-    Message::new(Code::Keys, error.to_string())
+    let message = Message::new(Code::Keys, error.to_string());
+    match error {
+        KeyRingError::Damaged { .. } => {
+            message.hint(format!("Nobody is let in until then. {NEW_KEYS}"))
+        }
+        KeyRingError::Io { .. } | KeyRingError::Refused(_) => message,
+    }
 }

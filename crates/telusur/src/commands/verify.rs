@@ -67,9 +67,12 @@ pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn
         .map(|check| check.id.as_str())
         .collect();
     let what = format!("{} does not hold", broken.join(", "));
-    Err(Message::new(Code::NotVerified, what)
-        .hint("Nothing was changed; keep a copy of the directory before going on")
-        .into())
+    let hint = match broken.as_slice() {
+        // The index is derived: nothing that is stored is concerned.
+        ["I4"] => "Nothing was changed. Make the search index anew: telusur index rebuild",
+        _ => "Nothing was changed; keep a copy of the directory before going on",
+    };
+    Err(Message::new(Code::NotVerified, what).hint(hint).into())
 }
 
 /// Takes damaged pages out, and queues them again.

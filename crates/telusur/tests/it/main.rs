@@ -5,6 +5,7 @@
 
 mod config;
 mod crawl;
+mod damage;
 mod directory;
 mod explain;
 mod following;

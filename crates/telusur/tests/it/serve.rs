@@ -8,13 +8,13 @@ use telusur_testkit::serve_demo;
 use crate::Place;
 
 /// A service that runs.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     address: String,
 }
 
 impl Served {
-    fn start(place: &Place, arguments: &[&str]) -> Self {
+    pub(crate) fn start(place: &Place, arguments: &[&str]) -> Self {
         Self::start_with(place, arguments, &[])
     }
 

@@ -1,8 +1,9 @@
 //! [`SimDisk`]: a disk in memory that can lose power. What was synced is always there afterwards;
 //! of everything else any part may be missing, torn or out of order, as the seed decides. It can
-//! also fail a call on purpose, and it writes down what it was asked to do.
+//! also change what was synced ([`SimDisk::decay`]), fail a call on purpose, and it writes down what it was asked to do.
 
 mod crash;
+mod decay;
 mod fault;
 mod sim_file;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use self::fault::FaultPlan;
 use self::sim_file::{OpenFile, SimFile};
 use crate::random::Dice;
 
+pub use self::decay::{Decay, Decayed};
 pub use self::fault::{DiskCall, DiskFailure, DiskFault};
 
 /// A disk in memory. Clones are the same disk.

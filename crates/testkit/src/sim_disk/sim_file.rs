@@ -42,6 +42,11 @@ impl SimFile {
         &self.changes
     }
 
+    /// The medium holds something else now.
+    pub(super) fn replace(&mut self, content: Vec<u8>) {
+        *self = Self::found(content);
+    }
+
     fn change(&mut self, change: Change) {
         change.apply(&mut self.content);
         self.changes.push(change);
