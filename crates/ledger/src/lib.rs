@@ -173,6 +173,8 @@ pub trait PageStore: Send + Sync {
         seq: u64,
         max: usize,
     ) -> Result<Vec<PageRecord>, StoreError>;
+    /// Whether the bodies of a crawl reach as far as was committed. If not, the next step begins a new segment.
+    fn bodies_reach(&self, crawl: CrawlNo) -> Result<bool, StoreError>;
     /// The raw answer of a page: its HTTP head and its body.
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError>;
     /// What was extracted from a page.

@@ -7,6 +7,7 @@ use telusur_model::{
 
 use crate::Ledger;
 use crate::layout::{self, decode};
+use crate::memory::committed_end;
 use crate::storage::{Bodies, KeptParts, Rows, Storage, Table};
 
 impl<S: Storage> PageStore for Ledger<S> {
@@ -74,6 +75,10 @@ impl<S: Storage> PageStore for Ledger<S> {
         let end = layout::page_key(crawl, u64::MAX);
         let rows = self.rows().range(Table::Pages, start.into(), Some(end.into()));
         rows.take(max).map(|row| decode(&row?.1, "pages")).collect()
+    }
+
+    fn bodies_reach(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+        self.bodies().reach(crawl, committed_end(self.rows(), crawl)?)
     }
 
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {

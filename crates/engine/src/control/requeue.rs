@@ -1,6 +1,6 @@
 //! Pages whose stored bodies cannot be read are taken out, and asked for again.
 
-use telusur_ledger::{CrawlRecord, Event, LostPageRetry, PageLost, Store, StoreError};
+use telusur_ledger::{CrawlRecord, Event, LostPageRetry, PageLost, Step, Store, StoreError};
 use telusur_model::{Lane, PageRecord, PageUrl, Purpose, QueuePlace, Scope, Via, Visit};
 
 use super::Reply;
@@ -36,6 +36,11 @@ pub(super) fn requeue(
         let lost: Vec<PageLost> = pages.iter().map(|page| lost(record, page)).collect();
         count += lost.iter().filter(|lost| lost.again != LostPageRetry::Never).count() as u64;
         store.commit(lost.into_iter().map(|lost| Event::PageLost(Box::new(lost))).collect())?;
+    }
+    if !store.bodies_reach(record.crawl.no)? {
+        // Nothing happens but that a new segment begins, behind which the crawl can go on.
+        let crawl = record.crawl.no;
+        store.commit(Step::of(Event::CrawlRan { crawl, active_ms: 0 }))?;
     }
     Ok(count)
 }

@@ -223,6 +223,10 @@ impl PageStore for ShortDisk {
         self.store.pages_after(crawl, seq, max)
     }
 
+    fn bodies_reach(&self, crawl: CrawlNo) -> Result<bool, StoreError> {
+        self.store.bodies_reach(crawl)
+    }
+
     fn body(&self, crawl: CrawlNo, blob: BlobRef) -> Result<Body, StoreError> {
         self.store.body(crawl, blob)
     }

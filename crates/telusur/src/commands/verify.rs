@@ -70,6 +70,10 @@ pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn
     let hint = match broken.as_slice() {
         // The index is derived: nothing that is stored is concerned.
         ["I4"] => "Nothing was changed. Make the search index anew: telusur index rebuild",
+        // Bodies that are damaged, or shorter than was committed.
+        broken if broken.iter().all(|id| ["I1", "I4", "I8"].contains(id)) => {
+            "Nothing was changed. Take the damaged pages out and queue them again: telusur verify --requeue, then telusur resume ID"
+        }
         _ => "Nothing was changed; keep a copy of the directory before going on",
     };
     Err(Message::new(Code::NotVerified, what).hint(hint).into())

@@ -399,7 +399,9 @@ impl Copy<'_> {
             let is_damaged = *file == self.plan.file;
             let before =
                 if is_damaged { self.wounded.to_owned() } else { self.known.base.dir.join(file) };
-            let is_kept = file.starts_with("bodies/") || (is_strict && file != "telusur.lock");
+            // Settings are replaced when a crawl goes on.
+            let is_stored = file.starts_with("bodies/") && !file.ends_with("/crawl.json");
+            let is_kept = is_stored || (is_strict && file != "telusur.lock");
             if !is_kept || !before.exists() {
                 continue;
             }
@@ -424,6 +426,13 @@ impl Copy<'_> {
     fn follow(&self, told: &str) -> Result<Followed, String> {
         if told.contains("telusur recover") {
             return self.recover();
+        }
+        if told.contains("telusur verify --requeue") {
+            let seen = self.program().run(&["verify", "--requeue"])?;
+            return Ok(match seen.code {
+                Some(0) => Followed::Mended,
+                _ => Followed::Wrong(format!("verify --requeue: {}{}", seen.stdout, seen.stderr)),
+            });
         }
         if told.contains("telusur index rebuild") {
             let seen = self.program().run(&["index", "rebuild"])?;

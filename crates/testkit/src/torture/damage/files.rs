@@ -32,6 +32,8 @@ pub enum FileKind {
     /// The tables of the keyspace that names the others.
     NamesTable,
     Segment,
+    /// `crawl.json` beside the segments of a crawl.
+    Settings,
     IndexVersion,
     /// Small files of the index: its lists of segments, its locks.
     IndexList,
@@ -60,6 +62,7 @@ impl FileKind {
             "index/link-ranks.bin" => Self::LinkRanks,
             _ if path.starts_with("state/") => Self::of_state(path, name, newest_journal),
             _ if path.starts_with("bodies/") && name.ends_with(".warc.zst") => Self::Segment,
+            _ if path.starts_with("bodies/") && name == "crawl.json" => Self::Settings,
             _ if path.starts_with("index/") => Self::of_index(name),
             _ => Self::Unknown,
         }
@@ -145,6 +148,7 @@ impl FileKind {
             Self::Table => "state/keyspaces/N/tables/N",
             Self::NamesTable => "state/keyspaces/0/tables/N",
             Self::Segment => "bodies/crawl_N/N.warc.zst",
+            Self::Settings => "bodies/crawl_N/crawl.json",
             Self::IndexVersion => "index/telusur-index.version",
             Self::IndexList => "index/*.json, *.lock",
             Self::IndexSegment => "index/*.term and others",
