@@ -23,6 +23,7 @@ const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask torture follow [KILLS] [SEED]     kill crawls, imports and the indexer beside them: every page
                                        is in the index once
+  cargo xtask torture rm [KILLS] [SEED]         cut removals of crawls short: a crawl is all there or gone
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
@@ -64,6 +65,10 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         ["torture", "follow", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 1000)?).context("too many kills")?;
             torture::torture_following(kills, number(numbers, 1, 1)?)?;
+        }
+        ["torture", "rm", numbers @ ..] if numbers.len() <= 2 => {
+            let kills = u32::try_from(number(numbers, 0, 100)?).context("too many kills")?;
+            torture::torture_removing(kills, number(numbers, 1, 1)?)?;
         }
         ["torture", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;

@@ -694,7 +694,8 @@ pub fn crawl(seeds: &[&str]) -> Crawl {
     }
 }
 
-pub(crate) fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+/// A new crawl with these seeds.
+pub fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
     let mut crawl = crawl(seeds);
     crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
@@ -707,7 +708,8 @@ fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 
-pub(crate) fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+/// The first queued URL of a host.
+pub fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
@@ -735,7 +737,7 @@ fn source(crawl: CrawlNo, url: &str, depth: u16, at: u64) -> LinkSource {
 }
 
 /// A step in which one visit found a page with these links.
-pub(crate) fn step(
+pub fn step(
     store: &dyn Store,
     record: &CrawlRecord,
     visit: Visit,
@@ -828,8 +830,9 @@ fn ended(
     Ended { ending, links, scope: Arc::new(Scope::of(crawl).unwrap()) }
 }
 
+/// Fails if a promise about the content of a store is broken.
 #[track_caller]
-fn assert_verified(store: &dyn Store) {
+pub fn assert_verified(store: &dyn Store) {
     // These pages have no links that a parser would find: what they are said to link to is known.
     let links_of = |page: &PageRecord| Ok(vec![page.url.clone()]);
     let report = store.verify(&links_of).unwrap();

@@ -11,6 +11,7 @@ use crate::fold::{Fold, is_wanted};
 use crate::layout;
 use crate::memory::Memory;
 use crate::recent::RecentKeys;
+use crate::removal::Deleting;
 use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 use crate::{CrawlChange, Effects, Packed, Step, StoreError};
 
@@ -24,6 +25,8 @@ pub struct Ledger<S> {
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
     recent: RecentKeys,
+    /// Held while a piece of a removed crawl is deleted: one at a time.
+    pub(crate) deleting: Mutex<Deleting>,
     /// Runs whenever somebody is about to take the lock: so a test is the one that was faster.
     #[cfg(test)]
     pub(crate) before_lock: Mutex<Option<BeforeLock<S>>>,
@@ -34,11 +37,12 @@ pub struct Ledger<S> {
 pub(crate) type BeforeLock<S> = Box<dyn Fn(&Ledger<S>) + Send>;
 
 impl<S: Storage> Ledger<S> {
-    /// Opens what is in a storage, and finishes removals that were cut short.
+    /// Opens what is in a storage. Removals that were cut short are not waited for.
     pub fn open(storage: S) -> Result<Self, StoreError> {
         let (memory, was_closed) = Memory::load(storage.rows(), storage.key_seed())?;
         let bodies = storage.bodies().crawls()?;
         let bodies = bodies.iter().filter_map(|alias| alias.strip_prefix("crawl_")?.parse().ok());
+        let bodies = bodies.chain(storage.bodies().half_removed()?.into_iter().map(|no| no.0));
         let bodies_found = bodies.filter(|no| *no > memory.crawls).map(CrawlNo).collect();
         let ledger = Self {
             storage,
@@ -46,11 +50,12 @@ impl<S: Storage> Ledger<S> {
             bodies_found,
             memory: Mutex::new(memory),
             recent: RecentKeys::new(),
+            deleting: Mutex::default(),
             #[cfg(test)]
             before_lock: Mutex::new(None),
         };
         ledger.set_closed(false)?;
-        ledger.finish_removals()?;
+        ledger.adopt_removals()?;
         Ok(ledger)
     }
 

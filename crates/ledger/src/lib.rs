@@ -18,6 +18,7 @@ mod memory;
 mod pages;
 mod queue;
 mod recent;
+mod removal;
 mod step;
 mod storage;
 mod url_record;
@@ -37,6 +38,7 @@ pub use crate::event::{
 };
 pub use crate::ledger::Ledger;
 pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
+pub use crate::removal::Removal;
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
     Batch, Bodies, BodiesEnd, Change, KeptParts, Rows, Storage, Table, WriteRows,
@@ -66,8 +68,23 @@ pub trait CrawlStore: Send + Sync {
     fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError>;
     /// Replaces the settings that may change while a crawl runs (limits, politeness, exclusions).
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError>;
-    /// Deletes a crawl and everything it stored. A crawl that is not there is no error.
-    fn remove(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Begins to remove a crawl, in one small commit: from then on nothing shows it and nothing is stored for
+    /// it, and the removal has its place in the order of changes. A crawl that is not there is no error.
+    fn begin_removal(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Removals that have begun and are not over, by number.
+    fn removals(&self) -> Result<Vec<Removal>, StoreError>;
+    /// Deletes a piece of what is left of a removed crawl; takes a second at most. True when nothing is left
+    /// but what says that it is being removed.
+    fn delete_removed(&self, no: CrawlNo) -> Result<bool, StoreError>;
+    /// Ends a removal, with what is left of the crawl. Every follower has let go of it: what they still
+    /// had would be shown again.
+    fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Removes a crawl and everything it stored, up to what waits for its followers.
+    fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.begin_removal(no)?;
+        while !self.delete_removed(no)? {}
+        Ok(())
+    }
     /// The seed that this store's URL keys are made with.
     fn key_seed(&self) -> u64;
     /// Whether the last owner of the store closed it, or was killed.

@@ -42,4 +42,4 @@ pub use crate::random::Dice;
 pub use crate::request_log::{LoggedRequest, RequestLog};
 pub use crate::server::{ServedWeb, serve};
 pub use crate::sim_disk::SimDisk;
-pub use crate::torture::{Along, FollowReport, Torture, TortureReport};
+pub use crate::torture::{Along, FollowReport, RemovalReport, Torture, TortureReport};

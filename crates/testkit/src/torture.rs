@@ -2,6 +2,7 @@
 //! and at the end that nothing was lost, doubled or asked for more often than it had to be.
 
 mod following;
+mod removing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use crate::request_log::RequestLog;
 use crate::server::{ServedWeb, serve};
 
 pub use self::following::FollowReport;
+pub use self::removing::RemovalReport;
 
 /// What to torture, and how much.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use telusur_index::SearchIndex;
+use telusur_index::{OfCrawls, SearchIndex};
 use telusur_ledger::{CrawlRecord, Store, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
@@ -22,6 +22,7 @@ use crate::followers::FollowerReport;
 use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
+use crate::removals;
 use crate::stored_page::{StoredPages, each_page};
 use crate::supervision::Supervisor;
 
@@ -144,7 +145,9 @@ impl Control {
                 if !request.pattern {
                     request.text = self.with_crawl_numbers(&request.text);
                 }
-                emit(Reply::Found(Box::new(search::search(self.index()?, &request)?)));
+                let removed = self.removed()?;
+                let found = search::search(self.index()?, &request, &removed)?;
+                emit(Reply::Found(Box::new(found)));
             }
             Request::Suggest { typed, max } => {
                 let index = self.index()?;
@@ -154,8 +157,9 @@ impl Control {
             }
             Request::Rank { crawl, sites, max } => {
                 let crawl = crawl.as_deref().map(|crawl| self.find(crawl)).transpose()?;
-                let crawl = crawl.map(|record| record.crawl.no);
-                search::rank(self.index()?, crawl, *sites, *max, emit)?;
+                let only = crawl.map(|record| record.crawl.no);
+                let crawls = OfCrawls { only, without: self.removed()? };
+                search::rank(self.index()?, &crawls, *sites, *max, emit)?;
             }
             Request::Reparse { crawl } => {
                 let record = self.find(crawl)?;
@@ -273,27 +277,31 @@ impl Control {
                 if is_live {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
-                self.store.remove(no)?;
-                self.follow_removal(no)?;
+                self.remove(&record)?;
             }
         }
         Ok(record.crawl.id.to_string())
     }
 
-    /// The crawl is deleted whatever its followers say: its removal has a place in the order of changes, and
-    /// they take out what they still have when they come to it. The reply waits for them only for seconds.
-    fn follow_removal(&self, crawl: CrawlNo) -> Result<(), RequestError> {
-        match (&self.engine, &self.index) {
-            (Some((engine, _)), _) => engine.follow_removal(self.store.last_change()?),
-            // Nothing follows now. Taking it out twice does no harm.
-            (None, Some(index)) => {
-                if let Err(error) = index.remove_crawl(crawl) {
-                    tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");
-                }
-            }
-            (None, None) => {}
-        }
+    /// The crawl is removed whatever comes next: nothing shows it, and its followers take out what they still
+    /// have when they come to the removal. The reply waits for them only for seconds.
+    fn remove(&self, record: &CrawlRecord) -> Result<(), RequestError> {
+        let no = record.crawl.no;
+        self.store.begin_removal(no)?;
+        let Some((engine, _)) = &self.engine else {
+            removals::finish_removals(self.store.as_ref(), self.index.as_deref());
+            return Ok(());
+        };
+        // Beside its deletion.
+        engine.wake_followers();
+        removals::delete_removed_crawl(self.store.as_ref(), no);
+        engine.follow_removal(self.store.last_change()?);
         Ok(())
+    }
+
+    /// Crawls that are removed, and may still be in the index.
+    fn removed(&self) -> Result<Vec<CrawlNo>, RequestError> {
+        Ok(self.store.removals()?.into_iter().map(|removal| removal.crawl).collect())
     }
 
     /// The query with crawls named by their numbers, which is what the index knows of them.
