@@ -34,7 +34,7 @@ use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
-use crate::removals::{RemovalCalls, RemovalThread, end_removals};
+use crate::removals::{RemovalCalls, RemovalThread, end_followed_removals};
 use crate::supervision::Supervisor;
 
 /// Events waiting for the crawl task; senders wait when it is full.
@@ -261,7 +261,8 @@ impl Engine {
             _ => return Err(EngineError::StageDied("commit")),
         }
         // What followers took in at the very end.
-        end_removals(&*self.store, |removal| self.followers.have_passed(removal.place))?;
+        let followers = &self.followers;
+        end_followed_removals(&*self.store, |removal| followers.have_passed(removal.place));
         self.store.close()?;
         Ok(())
     }
@@ -389,11 +390,11 @@ impl EngineHandle {
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
             let runs = runs.collect::<Result<Vec<_>, _>>()?;
             let asked_lately = asked_before.lately(store.as_ref(), crawl, wall.wall())?;
-            Ok::<_, StoreError>((
-                record,
-                KnownHosts { own: store.hosts(crawl)?, asked_lately },
-                runs,
-            ))
+            let mut own = store.hosts(crawl)?;
+            for row in &mut own {
+                row.last_request_at = row.last_request_at.max(asked_lately.own_until);
+            }
+            Ok::<_, StoreError>((record, KnownHosts { own, asked_lately }, runs))
         });
         let (record, hosts, runs) = loaded.await.map_err(|_| RequestError::Stopped)??;
         let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;

@@ -21,7 +21,7 @@ use crate::followers::{
 use crate::imports::imported_id;
 use crate::index_lease::Lease;
 use crate::page_source::StoredSource;
-use crate::removals::end_removals;
+use crate::removals::end_followed_removals;
 
 /// What the follower is called.
 pub(crate) const INDEX: &str = "index";
@@ -275,7 +275,7 @@ impl Indexer {
             true
         })?;
         let applied_upto = self.index.applied_upto();
-        end_removals(self.store.as_ref(), |removal| removal.place <= applied_upto)?;
+        end_followed_removals(self.store.as_ref(), |removal| removal.place <= applied_upto);
         Ok(changes)
     }
 

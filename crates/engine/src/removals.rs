@@ -90,8 +90,15 @@ pub(crate) fn finish_removals(store: &dyn Store, index: Option<&SearchIndex>) {
     }
 }
 
-/// Ends the removals that every follower has heard of, and of which nothing else is left.
-pub(crate) fn end_removals(
+/// Ends the removals that every follower has heard of, and of which nothing else is left. That it fails, on a
+/// full disk for one, is nobody's trouble: they are not shown anyway.
+pub(crate) fn end_followed_removals(store: &dyn Store, is_followed: impl Fn(&Removal) -> bool) {
+    if let Err(error) = end_removals(store, is_followed) {
+        say_failed(&error);
+    }
+}
+
+fn end_removals(
     store: &dyn Store,
     is_followed: impl Fn(&Removal) -> bool,
 ) -> Result<(), StoreError> {

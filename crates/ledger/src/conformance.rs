@@ -19,8 +19,8 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange, Step, Store,
-    Stored, TrapMark, UrlState, VisitOutcome,
+    Asking, CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange,
+    Step, Store, Stored, TrapMark, UrlState, VisitOutcome,
 };
 
 pub use self::rows::check_rows;
@@ -70,6 +70,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
+        ("a removal that was cut short goes on", goes_on_with_removals),
+        ("requests that may not be written down are remembered", remembers_who_asks),
         ("bodies come back as they were", returns_bodies),
         ("of documents with one key the last is kept", keeps_the_last_import),
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
@@ -643,6 +645,44 @@ fn removes_everything(bench: &dyn Bench) {
     assert!(store.url(gone.crawl.no, &url("http://a.test/")).unwrap().is_none());
     assert_eq!(store.pages_after(kept.crawl.no, 0, 9).unwrap().len(), 1);
     assert_verified(&*store);
+}
+
+fn goes_on_with_removals(bench: &dyn Bench) {
+    let store = bench.open();
+    let gone = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &gone, "a.test");
+    store.commit(step(&*store, &gone, visit, 200, &["http://a.test/1"])).unwrap();
+    let no = gone.crawl.no;
+    store.begin_removal(no).unwrap();
+    let removals = store.removals().unwrap();
+    assert_eq!(removals.iter().map(|removal| removal.crawl).collect::<Vec<_>>(), [no]);
+    assert!(store.crawl(no).unwrap().is_none());
+    assert_verified(&*store);
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.removals().unwrap(), removals);
+    assert!(store.crawls().unwrap().is_empty() && store.find("last").unwrap().is_none());
+    while !store.delete_removed(no).unwrap() {}
+    assert!(store.removals().unwrap()[0].is_deleted);
+    assert_verified(&*store);
+    store.end_removal(no).unwrap();
+    assert_eq!(store.removals().unwrap(), []);
+    assert_verified(&*store);
+}
+
+fn remembers_who_asks(bench: &dyn Bench) {
+    let store = bench.open();
+    let [asks, asked, over] = [0; 3].map(|_| create(&*store, &["http://a.test/"]).crawl.no);
+    let until = Asking::Until(Timestamp(9));
+    store.set_asking(asks, Some(Asking::Now)).unwrap();
+    store.set_asking(asked, Some(until)).unwrap();
+    store.set_asking(over, Some(Asking::Now)).unwrap();
+    store.set_asking(over, None).unwrap();
+    // Neither closing nor removing takes it back.
+    store.remove(asks).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(bench.open().asking().unwrap(), [(asks, Asking::Now), (asked, until)]);
 }
 
 fn returns_bodies(bench: &dyn Bench) {

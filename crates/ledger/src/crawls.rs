@@ -3,11 +3,11 @@
 use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
 
 use crate::fold::{CrawlRow, decode_row};
-use crate::layout::{crawl_key, decode};
-use crate::storage::{Rows, Storage, Table};
+use crate::layout::{self, crawl_key, decode, encode};
+use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
 use crate::{
-    CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl, Removal,
-    Step, StoreError, VerifyReport, verify,
+    Asking, CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl,
+    Removal, Step, StoreError, VerifyReport, verify,
 };
 
 impl<S: Storage> CrawlStore for Ledger<S> {
@@ -81,6 +81,25 @@ impl<S: Storage> CrawlStore for Ledger<S> {
 
     fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
         self.finish_removing(no)
+    }
+
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError> {
+        let rows = self.rows().prefix(Table::Meta, layout::META_ASKING);
+        let asking = rows.map(|row| {
+            let (key, value) = row?;
+            let crawl = layout::crawl_of_meta(&key, layout::META_ASKING)?;
+            Ok((crawl, decode(&value, "meta")?))
+        });
+        asking.collect()
+    }
+
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        match asking {
+            Some(asking) => batch.insert(Table::Meta, layout::meta_asking(no), encode(&asking)),
+            None => batch.remove(Table::Meta, layout::meta_asking(no)),
+        }
+        self.rows().commit(batch)
     }
 
     fn key_seed(&self) -> u64 {

@@ -85,6 +85,11 @@ pub trait CrawlStore: Send + Sync {
         while !self.delete_removed(no)? {}
         Ok(())
     }
+    /// Crawls whose last requests may not be written down.
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError>;
+    /// Records that a crawl sends requests, sent some up to a time, or that all of them are written down. Must be
+    /// durable before the first request: visits say when they asked only when they end.
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError>;
     /// The seed that this store's URL keys are made with.
     fn key_seed(&self) -> u64;
     /// Whether the last owner of the store closed it, or was killed.
@@ -221,6 +226,15 @@ impl StoreChange {
             Self::Removed { .. } => None,
         }
     }
+}
+
+/// What is known of requests that may not be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asking {
+    /// They are being sent, or were until whoever sent them was killed.
+    Now,
+    /// None was sent after this time.
+    Until(Timestamp),
 }
 
 /// Reads the links out of a stored page.

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use telusur_index::{OfCrawls, SearchIndex};
-use telusur_ledger::{CrawlRecord, Store, UrlState, VerifyReport};
+use telusur_ledger::{Asking, CrawlRecord, Store, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
@@ -16,6 +16,7 @@ use super::{
     CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
     politeness, reparse, retry, search, verify_index,
 };
+use crate::asked_before::LATELY_MS;
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::followers::FollowerReport;
@@ -287,6 +288,7 @@ impl Control {
     /// have when they come to the removal. The reply waits for them only for seconds.
     fn remove(&self, record: &CrawlRecord) -> Result<(), RequestError> {
         let no = record.crawl.no;
+        self.keep_asked(record)?;
         self.store.begin_removal(no)?;
         let Some((engine, _)) = &self.engine else {
             removals::finish_removals(self.store.as_ref(), self.index.as_deref());
@@ -296,6 +298,24 @@ impl Control {
         engine.wake_followers();
         removals::delete_removed_crawl(self.store.as_ref(), no);
         engine.follow_removal(self.store.last_change()?);
+        Ok(())
+    }
+
+    /// Writes down that the hosts of a crawl were asked lately, which its rows will not tell any more.
+    fn keep_asked(&self, record: &CrawlRecord) -> Result<(), RequestError> {
+        let CrawlRecord { crawl, state, state_since, stats, .. } = record;
+        if stats.visits == 0 {
+            return Ok(());
+        }
+        let asking = match state {
+            CrawlState::Running => Asking::Now,
+            CrawlState::Paused { .. } | CrawlState::Finished { .. } => Asking::Until(*state_since),
+        };
+        let is_recent = (self.wall)().0.saturating_sub(state_since.0) < LATELY_MS;
+        let is_known = self.store.asking()?.iter().any(|(no, _)| *no == crawl.no);
+        if !is_known && (is_recent || asking == Asking::Now) {
+            self.store.set_asking(crawl.no, Some(asking))?;
+        }
         Ok(())
     }
 

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
-    Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl, NewlyQueued,
-    Packed, PageStore, QueueRange, Removal, Step, StoreChange, StoreError, TrapMark, UrlRecord,
-    VerifyReport,
+    Asking, Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl,
+    NewlyQueued, Packed, PageStore, QueueRange, Removal, Step, StoreChange, StoreError, TrapMark,
+    UrlRecord, VerifyReport,
 };
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, Discovery, EngineFault, Host, HostRow, OriginRow,
@@ -92,6 +92,14 @@ impl CrawlStore for ShortDisk {
 
     fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
         self.store.end_removal(no)
+    }
+
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError> {
+        self.store.asking()
+    }
+
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError> {
+        self.store.set_asking(no, asking)
     }
 
     fn key_seed(&self) -> u64 {

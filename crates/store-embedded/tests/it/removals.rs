@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use telusur_ledger::conformance::{assert_verified, create, first, step};
-use telusur_ledger::{Bodies, CrawlStore, FrontierStore, PageStore, Storage, StoreChange};
+use telusur_ledger::{
+    Bodies, BodiesEnd, CrawlStore, FrontierStore, PageStore, Storage, StoreChange,
+};
 use telusur_model::CrawlNo;
-use telusur_store_embedded::{DataDir, Disk, EmbeddedStore};
+use telusur_store_embedded::{DataDir, Disk, EmbeddedStore, Segments};
 use telusur_testkit::SimDisk;
 use telusur_testkit::sim_disk::{DiskCall, DiskFailure, DiskFault};
 
@@ -52,6 +54,24 @@ fn bodies_of_a_removed_crawl_do_not_come_back_with_a_power_loss() {
         let disk = disk.crash(seed);
         assert_eq!(disk.dirs().unwrap(), Vec::<String>::new(), "seed {seed}");
         assert_verified(&open(dir.path(), &disk));
+    }
+}
+
+/// What a deletion that was cut short left is no crawl's, also after a power loss.
+#[test]
+fn half_deleted_bodies_stay_set_aside_after_a_power_loss() {
+    for seed in 0..50 {
+        let disk = SimDisk::new();
+        let segments = Segments::new(Arc::new(disk.clone()));
+        let (_, end) = segments.append(CrawlNo(1), BodiesEnd::default(), &[b"one"]).unwrap();
+        // A second segment, because the first is full.
+        let full = BodiesEnd { len: u64::MAX, ..end };
+        segments.append(CrawlNo(1), full, &[b"two"]).unwrap();
+        assert!(!segments.remove(CrawlNo(1), 1).unwrap());
+        let segments = Segments::new(Arc::new(disk.crash(seed)));
+        assert_eq!(segments.crawls().unwrap(), Vec::<String>::new(), "seed {seed}");
+        assert_eq!(segments.half_removed().unwrap(), [CrawlNo(1)], "seed {seed}");
+        assert!(segments.remove(CrawlNo(1), 9).unwrap());
     }
 }
 
