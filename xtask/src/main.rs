@@ -31,6 +31,7 @@ const USAGE: &str = "usage:
                                        is named, and nothing whole is destroyed (NUMBER: only that copy,
                                        which stays)
   cargo xtask torture disk [SEEDS]     change what a simulated disk has synced: no page is lost silently
+  cargo xtask torture rm [KILLS] [SEED]         cut removals of crawls short: a crawl is all there or gone
   cargo xtask guard                    lure a crawl inside: no internal address is reached
   cargo xtask manners [KILLS]          give a crawl every occasion to be rude: it is not
   cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
@@ -83,6 +84,10 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["torture", "disk", numbers @ ..] if numbers.len() <= 1 => {
             torture_damage::disk(number(numbers, 0, 10_000)?)?;
+        }
+        ["torture", "rm", numbers @ ..] if numbers.len() <= 2 => {
+            let kills = u32::try_from(number(numbers, 0, 100)?).context("too many kills")?;
+            torture::torture_removing(kills, number(numbers, 1, 1)?)?;
         }
         ["torture", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 200)?).context("too many kills")?;

@@ -121,6 +121,39 @@ pub(crate) fn torture_recovering(rounds: u32, seed: u64) -> anyhow::Result<()> {
     scratch.delete()
 }
 
+/// Cuts removals of crawls short.
+pub(crate) fn torture_removing(kills: u32, seed: u64) -> anyhow::Result<()> {
+    let program = release_program()?;
+    let scratch = Scratch::new("torture-rm")?;
+    let torture = Torture {
+        program,
+        web: FakeWebSpec {
+            seed,
+            hosts: 3,
+            pages: PageCounts::Even { total: 600 },
+            links_per_page: 8,
+            page_bytes: 2_000,
+            ..FakeWebSpec::default()
+        },
+        kills,
+        seed,
+        life_ms_max: 0,
+        workers: 8,
+        scratch: scratch.path().to_owned(),
+        along: Along::Links,
+    };
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let report = runtime.block_on(torture.run_removing(|line| println!("{line}")));
+    let report = report.map_err(|broken| {
+        anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.path().display())
+    })?;
+    println!(
+        "{} removals cut short ({} were over before), {} times the next command as well: {} crawls gone, {} all there",
+        report.cuts, report.whole, report.second_cuts, report.gone, report.kept
+    );
+    scratch.delete()
+}
+
 /// A web of links, slow enough that the crawl is still running at the last kill.
 fn links(seed: u64) -> FakeWebSpec {
     FakeWebSpec {

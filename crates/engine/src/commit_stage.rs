@@ -63,6 +63,8 @@ pub(crate) enum CommitWork {
     Space,
     /// A crawl changes its state, after everything before it.
     State { crawl: CrawlNo, state: CrawlState },
+    /// A crawl asks nobody any more, and when it did is written down.
+    HasAsked { crawl: CrawlNo },
     /// The settings of a crawl have changed; who asked for it is answered when that is durable.
     Change { crawl: Box<Crawl>, reply: Reply },
 }
@@ -79,7 +81,7 @@ impl CommitWork {
                 Some(*crawl)
             }
             // Makes durable what others have brought.
-            Self::State { .. } | Self::Change { .. } | Self::Space => None,
+            Self::State { .. } | Self::HasAsked { .. } | Self::Change { .. } | Self::Space => None,
         }
     }
 }
@@ -273,6 +275,10 @@ impl Writer {
                 self.commit(group)?;
                 self.store.set_state(crawl, state, self.clock.wall())?;
                 self.report(Written::State { crawl, state });
+            }
+            CommitWork::HasAsked { crawl } => {
+                self.commit(group)?;
+                self.store.set_asking(crawl, None)?;
             }
             CommitWork::Change { crawl, reply } => {
                 self.commit(group)?;

@@ -25,7 +25,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 pub(crate) use self::lifecycle::DRAIN_MS_MAX;
 use self::lifecycle::EndingCrawl;
 pub(crate) use self::waits::Waits;
-use crate::asked_before::AskedHost;
+use crate::asked_before::AskedLately;
 use crate::change::CrawlChange;
 use crate::commit_stage::{CommitWork, Written};
 use crate::context::CrawlContext;
@@ -128,7 +128,7 @@ pub(crate) struct KnownHosts {
     /// Those of the crawl.
     pub(crate) own: Vec<HostRow>,
     /// Those that other crawls asked lately.
-    pub(crate) asked_lately: Vec<AskedHost>,
+    pub(crate) asked_lately: AskedLately,
 }
 
 /// What users ask for.
@@ -497,7 +497,7 @@ impl CrawlTask {
         (queued.visit, queued.due.map(|due| self.moment_of(due)))
     }
 
-    fn moment_of(&self, due: Timestamp) -> Moment {
+    pub(crate) fn moment_of(&self, due: Timestamp) -> Moment {
         self.clock.now().plus_ms(due.0.saturating_sub(self.clock.wall().0))
     }
 

@@ -34,6 +34,7 @@ use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
+use crate::removals::{RemovalCalls, RemovalThread, end_followed_removals};
 use crate::supervision::Supervisor;
 
 /// Events waiting for the crawl task; senders wait when it is full.
@@ -81,6 +82,7 @@ pub struct Engine {
     supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
     followers: FollowersHandle,
+    removals: RemovalThread,
     task: tokio::task::JoinHandle<Result<(), EngineError>>,
     commit: Option<JoinHandle<Result<(), StoreError>>>,
     parsers: Vec<JoinHandle<()>>,
@@ -98,6 +100,7 @@ pub struct EngineHandle {
     supervisor: Supervisor,
     holding_back: Arc<HoldingBack>,
     followers: FollowersHandle,
+    removals: RemovalCalls,
 }
 
 impl Engine {
@@ -144,6 +147,8 @@ impl Engine {
         let followers = index.into_iter().chain(others).collect();
         let followers = Followers::start(followers, &store, &clock, &supervisor)?;
         let followers_handle = followers.handle();
+        let removals =
+            RemovalThread::start(Arc::clone(&store), followers_handle.clone(), &supervisor)?;
         let holding_back = Arc::<HoldingBack>::default();
         let task = CrawlTask {
             followers,
@@ -184,6 +189,7 @@ impl Engine {
             supervisor,
             holding_back,
             followers: followers_handle,
+            removals,
             task,
             commit: Some(committer),
             parsers,
@@ -202,6 +208,7 @@ impl Engine {
             supervisor: self.supervisor.clone(),
             holding_back: Arc::clone(&self.holding_back),
             followers: self.followers.clone(),
+            removals: self.removals.calls(),
         }
     }
 
@@ -240,7 +247,9 @@ impl Engine {
         self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
+        let removals = self.removals;
         let joined = tokio::task::spawn_blocking(move || {
+            removals.end();
             let parsed = parsers.into_iter().all(|parser| parser.join().is_ok());
             let committed = commit.map(JoinHandle::join);
             (parsed, committed)
@@ -251,6 +260,9 @@ impl Engine {
             Ok((false, _)) => return Err(EngineError::StageDied("parse")),
             _ => return Err(EngineError::StageDied("commit")),
         }
+        // What followers took in at the very end.
+        let followers = &self.followers;
+        end_followed_removals(&*self.store, |removal| followers.have_passed(removal.place));
         self.store.close()?;
         Ok(())
     }
@@ -264,8 +276,10 @@ impl Engine {
         self.parser.interrupt();
         drop(self.events);
         let (commit, parsers) = (self.commit.take(), std::mem::take(&mut self.parsers));
+        let removals = self.removals;
         // The threads hold the store open; the directory is free when they have seen the silence.
         let _ = tokio::task::spawn_blocking(move || {
+            removals.end();
             parsers.into_iter().for_each(|parser| drop(parser.join()));
             commit.map(JoinHandle::join)
         })
@@ -325,10 +339,12 @@ impl EngineHandle {
         self.followers.look();
     }
 
-    /// The same after a crawl was removed. Waits until those that keep up have taken it out. Blocks.
+    /// The same after a crawl was removed. Waits until those that keep up have taken it out, and has the removal
+    /// ended when all have. Blocks.
     pub(crate) fn follow_removal(&self, place: u64) {
         self.followers.look();
         self.followers.wait_for(place, REMOVAL_WAIT_MAX);
+        self.removals.wake();
     }
 
     /// Who reads pages in this process.
@@ -374,11 +390,11 @@ impl EngineHandle {
             let runs = (0..).take(walks).map(|walk| store.runs(crawl, walk));
             let runs = runs.collect::<Result<Vec<_>, _>>()?;
             let asked_lately = asked_before.lately(store.as_ref(), crawl, wall.wall())?;
-            Ok::<_, StoreError>((
-                record,
-                KnownHosts { own: store.hosts(crawl)?, asked_lately },
-                runs,
-            ))
+            let mut own = store.hosts(crawl)?;
+            for row in &mut own {
+                row.last_request_at = row.last_request_at.max(asked_lately.own_until);
+            }
+            Ok::<_, StoreError>((record, KnownHosts { own, asked_lately }, runs))
         });
         let (record, hosts, runs) = loaded.await.map_err(|_| RequestError::Stopped)??;
         let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;

@@ -21,6 +21,7 @@ use crate::followers::{
 use crate::imports::imported_id;
 use crate::index_lease::Lease;
 use crate::page_source::StoredSource;
+use crate::removals::end_followed_removals;
 
 /// What the follower is called.
 pub(crate) const INDEX: &str = "index";
@@ -248,6 +249,7 @@ impl Pages {
 
 /// Brings an index up to its store, without a thread.
 pub struct Indexer {
+    store: Arc<dyn Store>,
     source: StoredSource,
     index: Arc<SearchIndex>,
 }
@@ -255,7 +257,7 @@ pub struct Indexer {
 impl Indexer {
     /// An indexer between these two, which reads pages in this process.
     pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>) -> Self {
-        Self { source: StoredSource::new(store), index }
+        Self { source: StoredSource::new(Arc::clone(&store)), store, index }
     }
 
     /// The index that it brings up to date.
@@ -267,10 +269,14 @@ impl Indexer {
     /// `progress` with the number of changes now and then. Gives the number of changes.
     pub fn catch_up(&self, progress: &mut dyn FnMut(u64)) -> Result<u64, FollowError> {
         let mut follower = IndexFollower::new(Arc::clone(&self.index));
-        catch_up(&mut follower, &self.source, self.index.taken_upto(), &mut |changes| {
+        let taken_upto = self.index.taken_upto();
+        let changes = catch_up(&mut follower, &self.source, taken_upto, &mut |changes| {
             progress(changes);
             true
-        })
+        })?;
+        let applied_upto = self.index.applied_upto();
+        end_followed_removals(self.store.as_ref(), |removal| removal.place <= applied_upto);
+        Ok(changes)
     }
 
     /// Puts the index in order, in which it is searched sooner. Takes a while if many pages were taken in,

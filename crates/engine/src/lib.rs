@@ -39,6 +39,7 @@ mod patience;
 mod pipeline;
 mod prerequisites;
 mod progress;
+mod removals;
 mod robots_reading;
 mod single_fetch;
 mod sitemap_reading;
@@ -63,5 +64,6 @@ pub use crate::index_lease::{
     FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
 };
 pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
+pub use crate::removals::delete_removed_for_a_moment;
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
 pub use crate::supervision::{Part, SupervisedTask, Supervisor};

@@ -35,4 +35,4 @@ pub use links::{LinkGraph, LinkGraphBuilder, Ranks};
 pub use near_duplicates::Sketch;
 pub use query::{Column, FacetBy, Filter, HITS_MAX, Query, Sort};
 pub use search::{Explanation, FacetCount, Facets, Hit, Results, Snippet};
-pub use top_linked::{TopPage, TopSite};
+pub use top_linked::{OfCrawls, TopPage, TopSite};

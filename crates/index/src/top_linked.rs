@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::{Deserialize, Serialize};
 use tantivy::DocAddress;
 use tantivy::collector::TopDocs;
-use tantivy::query::{BooleanQuery, Query as EngineQuery, TermQuery};
+use tantivy::query::{BooleanQuery, Occur, Query as EngineQuery, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption, Term, Value};
 use telusur_model::CrawlNo;
 
@@ -18,6 +18,15 @@ use crate::{IndexError, SearchIndex};
 const LOOKED_AT_MAX: usize = 100_000;
 /// Characters that are shown of a title or an address.
 const CHARS_MAX: usize = 500;
+
+/// Whose pages are looked at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OfCrawls {
+    /// Those of one crawl; all if there is none.
+    pub only: Option<CrawlNo>,
+    /// But none of these.
+    pub without: Vec<CrawlNo>,
+}
 
 /// A well linked page.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -44,12 +53,8 @@ pub struct TopSite {
 }
 
 impl SearchIndex {
-    /// The best linked pages, best first; of one crawl, or of all.
-    pub fn top_pages(
-        &self,
-        crawl: Option<CrawlNo>,
-        max: usize,
-    ) -> Result<Vec<TopPage>, IndexError> {
+    /// The best linked pages, best first.
+    pub fn top_pages(&self, crawls: &OfCrawls, max: usize) -> Result<Vec<TopPage>, IndexError> {
         let (view, links) = (self.view(), self.links());
         let (mut top, mut links_to) = (Vec::new(), Vec::new());
         for (page, times_average) in links.ranks.best_pages().into_iter().take(LOOKED_AT_MAX) {
@@ -57,7 +62,7 @@ impl SearchIndex {
                 break;
             }
             let term = Term::from_field_u64(self.fields().page, page);
-            let Some(address) = self.first(&view, term, crawl)? else { continue };
+            let Some(address) = self.first(&view, term, crawls)? else { continue };
             let url = self.stored(&view, address, self.fields().url)?;
             if url.is_empty() {
                 continue;
@@ -77,12 +82,8 @@ impl SearchIndex {
         Ok(top)
     }
 
-    /// The best linked sites, best first; those with pages in one crawl, or all.
-    pub fn top_sites(
-        &self,
-        crawl: Option<CrawlNo>,
-        max: usize,
-    ) -> Result<Vec<TopSite>, IndexError> {
+    /// The best linked sites that have such pages, best first.
+    pub fn top_sites(&self, crawls: &OfCrawls, max: usize) -> Result<Vec<TopSite>, IndexError> {
         let (view, links) = (self.view(), self.links());
         let mut top = Vec::new();
         for row in links.ranks.best_sites().iter().take(LOOKED_AT_MAX) {
@@ -90,10 +91,10 @@ impl SearchIndex {
                 break;
             }
             let term = Term::from_field_u64(self.fields().page, row.best_page);
-            let Some(address) = self.first(&view, term, None)? else { continue };
+            let Some(address) = self.first(&view, term, &OfCrawls::default())? else { continue };
             let site = self.stored(&view, address, self.fields().site)?;
             let of_site = Term::from_field_text(self.fields().site, &site);
-            if self.first(&view, of_site, crawl)?.is_some() {
+            if self.first(&view, of_site, crawls)?.is_some() {
                 let site = inert(&site, CHARS_MAX);
                 top.push(TopSite { site, times_average: row.times_average, pages: row.pages });
             }
@@ -101,22 +102,23 @@ impl SearchIndex {
         Ok(top)
     }
 
-    /// The first document with a term, of a crawl or of any.
+    /// The first document with a term.
     fn first(
         &self,
         view: &View,
         term: Term,
-        crawl: Option<CrawlNo>,
+        crawls: &OfCrawls,
     ) -> Result<Option<DocAddress>, IndexError> {
-        let crawl =
-            crawl.map(|crawl| Term::from_field_u64(self.fields().crawl, u64::from(crawl.0)));
-        let terms = [Some(term), crawl].into_iter().flatten();
-        let queries: Vec<Box<dyn EngineQuery>> = terms
-            .map(|term| -> Box<dyn EngineQuery> {
-                Box::new(TermQuery::new(term, IndexRecordOption::Basic))
-            })
-            .collect();
-        let query = BooleanQuery::intersection(queries);
+        let with = |term| -> Box<dyn EngineQuery> {
+            Box::new(TermQuery::new(term, IndexRecordOption::Basic))
+        };
+        let of =
+            |crawl: &CrawlNo| with(Term::from_field_u64(self.fields().crawl, u64::from(crawl.0)));
+        let must = std::iter::once(with(term)).chain(crawls.only.as_ref().map(of));
+        let must_not = crawls.without.iter().map(of);
+        let clauses = must.map(|query| (Occur::Must, query));
+        let clauses = clauses.chain(must_not.map(|query| (Occur::MustNot, query)));
+        let query = BooleanQuery::new(clauses.collect());
         let found = view.searcher.search(&query, &TopDocs::with_limit(1).order_by_score())?;
         Ok(found.first().map(|(_, address)| *address))
     }

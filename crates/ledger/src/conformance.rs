@@ -19,8 +19,8 @@ use telusur_model::{
 };
 
 use crate::{
-    CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange, Step, Store,
-    Stored, TrapMark, UrlState, VisitOutcome,
+    Asking, CrawlRecord, Ending, Event, GiveUp, LinkSource, NewCrawl, PageToStore, QueueRange,
+    Step, Store, Stored, TrapMark, UrlState, VisitOutcome,
 };
 
 pub use self::rows::check_rows;
@@ -70,6 +70,8 @@ pub fn check_all<B: Bench>(new_bench: impl Fn() -> B) {
         ("that a crawl ended the engine is kept until it ends in order", keeps_faults),
         ("everything survives opening again", survives_reopening),
         ("a removed crawl leaves nothing", removes_everything),
+        ("a removal that was cut short goes on", goes_on_with_removals),
+        ("requests that may not be written down are remembered", remembers_who_asks),
         ("bodies come back as they were", returns_bodies),
         ("of documents with one key the last is kept", keeps_the_last_import),
         ("pages have one order over all crawls", order::gives_pages_in_one_order),
@@ -645,6 +647,44 @@ fn removes_everything(bench: &dyn Bench) {
     assert_verified(&*store);
 }
 
+fn goes_on_with_removals(bench: &dyn Bench) {
+    let store = bench.open();
+    let gone = create(&*store, &["http://a.test/"]);
+    let visit = first(&*store, &gone, "a.test");
+    store.commit(step(&*store, &gone, visit, 200, &["http://a.test/1"])).unwrap();
+    let no = gone.crawl.no;
+    store.begin_removal(no).unwrap();
+    let removals = store.removals().unwrap();
+    assert_eq!(removals.iter().map(|removal| removal.crawl).collect::<Vec<_>>(), [no]);
+    assert!(store.crawl(no).unwrap().is_none());
+    assert_verified(&*store);
+    drop(store);
+    let store = bench.open();
+    assert_eq!(store.removals().unwrap(), removals);
+    assert!(store.crawls().unwrap().is_empty() && store.find("last").unwrap().is_none());
+    while !store.delete_removed(no).unwrap() {}
+    assert!(store.removals().unwrap()[0].is_deleted);
+    assert_verified(&*store);
+    store.end_removal(no).unwrap();
+    assert_eq!(store.removals().unwrap(), []);
+    assert_verified(&*store);
+}
+
+fn remembers_who_asks(bench: &dyn Bench) {
+    let store = bench.open();
+    let [asks, asked, over] = [0; 3].map(|_| create(&*store, &["http://a.test/"]).crawl.no);
+    let until = Asking::Until(Timestamp(9));
+    store.set_asking(asks, Some(Asking::Now)).unwrap();
+    store.set_asking(asked, Some(until)).unwrap();
+    store.set_asking(over, Some(Asking::Now)).unwrap();
+    store.set_asking(over, None).unwrap();
+    // Neither closing nor removing takes it back.
+    store.remove(asks).unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(bench.open().asking().unwrap(), [(asks, Asking::Now), (asked, until)]);
+}
+
 fn returns_bodies(bench: &dyn Bench) {
     let store = bench.open();
     let record = create(&*store, &["http://a.test/"]);
@@ -694,7 +734,8 @@ pub fn crawl(seeds: &[&str]) -> Crawl {
     }
 }
 
-pub(crate) fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
+/// A new crawl with these seeds.
+pub fn create(store: &dyn Store, seeds: &[&str]) -> CrawlRecord {
     let mut crawl = crawl(seeds);
     crawl.created_at = Timestamp(1_000 + store.crawls().unwrap().len() as u64);
     store.create(NewCrawl { crawl, random: 7 }).unwrap()
@@ -707,7 +748,8 @@ fn queued(store: &dyn Store, record: &CrawlRecord, host: &str) -> Vec<Visit> {
     store.queued(ask).unwrap().into_iter().map(|queued| queued.visit).collect()
 }
 
-pub(crate) fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
+/// The first queued URL of a host.
+pub fn first(store: &dyn Store, record: &CrawlRecord, host: &str) -> Visit {
     queued(store, record, host).into_iter().next().expect("something is queued")
 }
 
@@ -735,7 +777,7 @@ fn source(crawl: CrawlNo, url: &str, depth: u16, at: u64) -> LinkSource {
 }
 
 /// A step in which one visit found a page with these links.
-pub(crate) fn step(
+pub fn step(
     store: &dyn Store,
     record: &CrawlRecord,
     visit: Visit,
@@ -828,8 +870,9 @@ fn ended(
     Ended { ending, links, scope: Arc::new(Scope::of(crawl).unwrap()) }
 }
 
+/// Fails if a promise about the content of a store is broken.
 #[track_caller]
-fn assert_verified(store: &dyn Store) {
+pub fn assert_verified(store: &dyn Store) {
     // These pages have no links that a parser would find: what they are said to link to is known.
     let links_of = |page: &PageRecord| Ok(vec![page.url.clone()]);
     let report = store.verify(&links_of).unwrap();

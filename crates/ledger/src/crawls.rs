@@ -2,16 +2,13 @@
 
 use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault, Timestamp};
 
-use crate::fold::{CrawlRow, decode_row, encode_row, names_of};
-use crate::layout::{self, crawl_key, decode};
-use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
+use crate::fold::{CrawlRow, decode_row};
+use crate::layout::{self, crawl_key, decode, encode};
+use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
 use crate::{
-    CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl, Step,
-    StoreError, VerifyReport, verify,
+    Asking, CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl,
+    Removal, Step, StoreError, VerifyReport, verify,
 };
-
-/// Rows deleted in one batch while a crawl is removed.
-const REMOVE_BATCH_ROWS: usize = 10_000;
 
 impl<S: Storage> CrawlStore for Ledger<S> {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
@@ -70,19 +67,39 @@ impl<S: Storage> CrawlStore for Ledger<S> {
         self.change_row(crawl.no, CrawlChange::Settings(Box::new(crawl.clone())))
     }
 
-    fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
-        {
-            // In one go: a step in between would bring the crawl back into memory, and write on.
-            let mut memory = self.memory();
-            let Some(row) = read_row(self.rows(), no)? else { return Ok(()) };
-            let mut batch = Batch::default();
-            let row = CrawlRow { removing: true, ..row };
-            batch.insert(Table::Crawls, crawl_key(no), encode_row(&row));
-            self.rows().commit(batch)?;
-            memory.forget(no);
-            self.recent().clear();
+    fn begin_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.begin_to_remove(no)
+    }
+
+    fn removals(&self) -> Result<Vec<Removal>, StoreError> {
+        self.all_removals()
+    }
+
+    fn delete_removed(&self, no: CrawlNo) -> Result<bool, StoreError> {
+        self.delete_piece(no)
+    }
+
+    fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.finish_removing(no)
+    }
+
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError> {
+        let rows = self.rows().prefix(Table::Meta, layout::META_ASKING);
+        let asking = rows.map(|row| {
+            let (key, value) = row?;
+            let crawl = layout::crawl_of_meta(&key, layout::META_ASKING)?;
+            Ok((crawl, decode(&value, "meta")?))
+        });
+        asking.collect()
+    }
+
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError> {
+        let mut batch = Batch::default();
+        match asking {
+            Some(asking) => batch.insert(Table::Meta, layout::meta_asking(no), encode(&asking)),
+            None => batch.remove(Table::Meta, layout::meta_asking(no)),
         }
-        self.remove_rows(no)
+        self.rows().commit(batch)
     }
 
     fn key_seed(&self) -> u64 {
@@ -121,59 +138,6 @@ impl<S: Storage> Ledger<S> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
         Ok(row.into_record(stats, self.key_seed()))
     }
-
-    /// Finishes what a killed `rm` began.
-    pub(crate) fn finish_removals(&self) -> Result<(), StoreError> {
-        let mut removing = Vec::new();
-        for row in self.rows().prefix(Table::Crawls, []) {
-            let bytes = row?.1;
-            // At every start, for every crawl: most rows need not be read any further.
-            if may_be_removing(&bytes) {
-                removing.extend(Some(decode_row(&bytes)?).filter(|row| row.removing));
-            }
-        }
-        removing.iter().try_for_each(|row| self.remove_rows(row.crawl.no))
-    }
-
-    /// Deletes everything of a crawl, its own row last: until then the removal can be resumed. In the step
-    /// that deletes that row the removal gets its place in the order of changes, behind all pages of the
-    /// crawl: followers of the order hear of it, once.
-    fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
-        for table in Table::OF_CRAWL {
-            self.remove_prefix(table, no)?;
-        }
-        self.bodies().remove(no)?;
-        let mut memory = self.memory();
-        let Some(row) = read_row(self.rows(), no)? else { return Ok(()) };
-        let mut batch = Batch::default();
-        batch.remove(Table::Meta, layout::meta_bodies_end(no));
-        batch.remove(Table::Stats, crawl_key(no));
-        for text in names_of(&row.crawl) {
-            batch.remove(Table::Names, layout::name_key(text, no));
-        }
-        batch.remove(Table::Crawls, crawl_key(no));
-        memory.seq += 1;
-        batch.insert(Table::Order, layout::order_key(memory.seq), layout::removal_entry(no));
-        batch.insert(Table::Meta, layout::META_SEQ, memory.seq.to_be_bytes());
-        self.rows().commit(batch)
-    }
-
-    fn remove_prefix(&self, table: Table, no: CrawlNo) -> Result<(), StoreError> {
-        loop {
-            let mut batch = Batch::default();
-            for row in self.rows().prefix(table, crawl_key(no)).take(REMOVE_BATCH_ROWS) {
-                let key = row?.0;
-                if matches!(table, Table::Pages | Table::Lost) {
-                    batch.remove(Table::Order, layout::order_key(layout::seq_of(&key)?));
-                }
-                batch.remove(table, &*key);
-            }
-            if batch.is_empty() {
-                return Ok(());
-            }
-            self.rows().commit(batch)?;
-        }
-    }
 }
 
 pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
@@ -183,12 +147,6 @@ pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>
 
 fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
     rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
-}
-
-/// Whether a row says that its removal has begun. It may also be a pattern or a name that says so.
-fn may_be_removing(bytes: &[u8]) -> bool {
-    const MARK: &[u8] = b"\"removing\":true";
-    bytes.windows(MARK.len()).any(|window| window == MARK)
 }
 
 pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, StoreError> {
@@ -248,6 +206,7 @@ mod tests {
         store.commit(late.clone()).unwrap();
         assert_ne!(rows_of(&storage, no), []);
         store.remove(no).unwrap();
+        store.end_removal(no).unwrap();
         *store.before_lock.lock().unwrap() = None;
         assert_eq!(rows_of(&storage, no), []);
         store.commit(late).unwrap();

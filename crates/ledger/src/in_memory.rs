@@ -300,9 +300,13 @@ impl Bodies for InMemory {
         Ok(lock(&self.bodies).keys().map(ToString::to_string).collect())
     }
 
-    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
+    fn half_removed(&self) -> Result<Vec<CrawlNo>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn remove(&self, crawl: CrawlNo, _files_max: usize) -> Result<bool, StoreError> {
         lock(&self.bodies).remove(&crawl);
-        Ok(())
+        Ok(true)
     }
 }
 

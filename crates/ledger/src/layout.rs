@@ -21,6 +21,29 @@ pub(crate) fn meta_bodies_end(crawl: CrawlNo) -> String {
     format!("{META_BODIES_ENDS}{}", crawl.0)
 }
 
+/// Where the removals that are not over begin.
+pub(crate) const META_REMOVALS: &str = "removal/";
+
+/// What says that a crawl is being removed.
+pub(crate) fn meta_removal(crawl: CrawlNo) -> String {
+    format!("{META_REMOVALS}{}", crawl.0)
+}
+
+/// Where the crawls begin whose requests may not all be written down.
+pub(crate) const META_ASKING: &str = "asking/";
+
+/// What says so of a crawl.
+pub(crate) fn meta_asking(crawl: CrawlNo) -> String {
+    format!("{META_ASKING}{}", crawl.0)
+}
+
+/// The crawl in a key of the meta table that begins so.
+pub(crate) fn crawl_of_meta(key: &[u8], begin: &str) -> Result<CrawlNo, StoreError> {
+    let number = key.strip_prefix(begin.as_bytes()).and_then(|it| std::str::from_utf8(it).ok());
+    let no = number.and_then(|number| number.parse().ok()).map(CrawlNo);
+    no.ok_or_else(|| StoreError::Damaged(format!("a key of {begin} is cut")))
+}
+
 pub(crate) fn crawl_key(crawl: CrawlNo) -> [u8; 4] {
     crawl.0.to_be_bytes()
 }

@@ -11,6 +11,7 @@ use crate::fold::{Fold, is_wanted};
 use crate::layout;
 use crate::memory::{Memory, committed_end};
 use crate::recent::RecentKeys;
+use crate::removal::Deleting;
 use crate::step_record::encode_record;
 use crate::storage::{Batch, Bodies, BodiesEnd, Rows, Storage, Table, WriteRows};
 use crate::{CrawlAccepted, CrawlChange, Effects, Packed, Step, StoreError};
@@ -25,6 +26,8 @@ pub struct Ledger<S> {
     /// that dies while holding it stops the engine anyway, and the other holders only read.
     memory: Mutex<Memory>,
     recent: RecentKeys,
+    /// Held while a piece of a removed crawl is deleted: one at a time.
+    pub(crate) deleting: Mutex<Deleting>,
     /// Runs whenever somebody is about to take the lock: so a test is the one that was faster.
     #[cfg(test)]
     pub(crate) before_lock: Mutex<Option<BeforeLock<S>>>,
@@ -35,13 +38,13 @@ pub struct Ledger<S> {
 pub(crate) type BeforeLock<S> = Box<dyn Fn(&Ledger<S>) + Send>;
 
 impl<S: Storage> Ledger<S> {
-    /// Opens what is in a storage. Does again what is in the bodies and not in the rows, and finishes
-    /// removals that were cut short.
+    /// Opens what is in a storage, and does again what is in the bodies and not in the rows. Removals that were
+    /// cut short are not waited for.
     pub fn open(storage: S) -> Result<Self, StoreError> {
         let ledger = Self::load(storage)?;
         ledger.redo_missing()?;
         ledger.set_closed(false)?;
-        ledger.finish_removals()?;
+        ledger.adopt_removals()?;
         Ok(ledger)
     }
 
@@ -49,7 +52,7 @@ impl<S: Storage> Ledger<S> {
     pub fn open_without_records(storage: S) -> Result<Self, StoreError> {
         let ledger = Self::load(storage)?;
         ledger.set_closed(false)?;
-        ledger.finish_removals()?;
+        ledger.adopt_removals()?;
         Ok(ledger)
     }
 
@@ -58,6 +61,7 @@ impl<S: Storage> Ledger<S> {
         let (memory, was_closed) = Memory::load(storage.rows(), storage.key_seed())?;
         let bodies = storage.bodies().crawls()?;
         let bodies = bodies.iter().filter_map(|alias| alias.strip_prefix("crawl_")?.parse().ok());
+        let bodies = bodies.chain(storage.bodies().half_removed()?.into_iter().map(|no| no.0));
         let bodies_found = bodies.filter(|no| *no > memory.crawls).map(CrawlNo).collect();
         Ok(Self {
             storage,
@@ -65,6 +69,7 @@ impl<S: Storage> Ledger<S> {
             bodies_found,
             memory: Mutex::new(memory),
             recent: RecentKeys::new(),
+            deleting: Mutex::default(),
             #[cfg(test)]
             before_lock: Mutex::new(None),
         })

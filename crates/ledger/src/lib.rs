@@ -20,6 +20,7 @@ mod pages;
 mod queue;
 mod recent;
 mod redo;
+mod removal;
 mod step;
 mod step_record;
 mod storage;
@@ -41,6 +42,7 @@ pub use crate::event::{
 pub use crate::ledger::Ledger;
 pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
 pub use crate::redo::{LostPage, RecoverProgress, Recovered, UnreadableBytes};
+pub use crate::removal::Removal;
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
     Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage,
@@ -71,8 +73,28 @@ pub trait CrawlStore: Send + Sync {
     fn set_fault(&self, no: CrawlNo, fault: Option<EngineFault>) -> Result<(), StoreError>;
     /// Replaces the settings that may change while a crawl runs (limits, politeness, exclusions).
     fn change(&self, crawl: &Crawl) -> Result<(), StoreError>;
-    /// Deletes a crawl and everything it stored. A crawl that is not there is no error.
-    fn remove(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Begins to remove a crawl, in one small commit: from then on nothing shows it and nothing is stored for
+    /// it, and the removal has its place in the order of changes. A crawl that is not there is no error.
+    fn begin_removal(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Removals that have begun and are not over, by number.
+    fn removals(&self) -> Result<Vec<Removal>, StoreError>;
+    /// Deletes a piece of what is left of a removed crawl; takes a second at most. True when nothing is left
+    /// but what says that it is being removed.
+    fn delete_removed(&self, no: CrawlNo) -> Result<bool, StoreError>;
+    /// Ends a removal, with what is left of the crawl. Every follower has let go of it: what they still
+    /// had would be shown again.
+    fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError>;
+    /// Removes a crawl and everything it stored, up to what waits for its followers.
+    fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.begin_removal(no)?;
+        while !self.delete_removed(no)? {}
+        Ok(())
+    }
+    /// Crawls whose last requests may not be written down.
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError>;
+    /// Records that a crawl sends requests, sent some up to a time, or that all of them are written down. Must be
+    /// durable before the first request: visits say when they asked only when they end.
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError>;
     /// The seed that this store's URL keys are made with.
     fn key_seed(&self) -> u64;
     /// Whether the last owner of the store closed it, or was killed.
@@ -213,6 +235,15 @@ impl StoreChange {
             Self::Lost(_) | Self::Removed { .. } => None,
         }
     }
+}
+
+/// What is known of requests that may not be written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asking {
+    /// They are being sent, or were until whoever sent them was killed.
+    Now,
+    /// None was sent after this time.
+    Until(Timestamp),
 }
 
 /// Reads the links out of a stored page.

@@ -10,7 +10,7 @@ use crate::crawls;
 use crate::fold::{CrawlRow, decode_row, names_of};
 use crate::layout::{self, UrlRow};
 use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
-use crate::{Ledger, StoreChange, StoreError};
+use crate::{Ledger, StoreChange, StoreError, removal};
 
 /// Rows written in one batch while the tables are made.
 const BATCH_ROWS: usize = 10_000;
@@ -62,7 +62,9 @@ impl<S: Storage> Ledger<S> {
         // Their pages are gone, and when they were removed was not written down: behind everything else.
         let mut batch = Batch::default();
         for no in (1..=memory.crawls).map(CrawlNo) {
-            if !self.rows().contains(Table::Crawls, layout::crawl_key(no))? {
+            if self.rows().contains(Table::Meta, layout::meta_removal(no))? {
+                removal::put_removal(&mut batch, &mut memory, no);
+            } else if !self.rows().contains(Table::Crawls, layout::crawl_key(no))? {
                 memory.seq += 1;
                 let entry = layout::removal_entry(no);
                 batch.insert(Table::Order, layout::order_key(memory.seq), entry);

@@ -20,7 +20,7 @@ use crate::layout::{self, UrlRow};
 use crate::memory::{Memory, committed_end};
 use crate::step_record::{StepRecord, encode_record};
 use crate::storage::{Bodies, BodiesEnd, BytesRange, Rows, Scanned, Storage, Table, WriteRows};
-use crate::{CrawlAccepted, CrawlStore, Ledger, StateDamage, StoreError};
+use crate::{Asking, CrawlAccepted, CrawlStore, Ledger, StateDamage, StoreError};
 
 /// Events that are folded into one batch: few enough to be held in memory, many enough that a sync is
 /// no matter.
@@ -201,9 +201,12 @@ impl<S: Storage> Ledger<S> {
         }
         ledger.redo(&records, &mut recovered, progress)?;
         ledger.take_in_unclaimed(&mut recovered)?;
-        // Requests may have been under way when the rows were lost.
+        // When hosts were asked last is lost, and requests may have been under way.
         ledger.set_closed(false)?;
         let crawls = ledger.crawls()?;
+        for crawl in &crawls {
+            ledger.set_asking(crawl.crawl.no, Some(Asking::Now))?;
+        }
         recovered.crawls = crawls.len() as u64;
         recovered.pages = crawls.iter().map(|crawl| crawl.stats.pages).sum();
         Ok((ledger, recovered))

@@ -285,8 +285,12 @@ pub trait Bodies: Send + Sync {
     fn settings(&self, crawl: CrawlNo) -> Result<Option<Vec<u8>>, StoreError>;
     /// Aliases of the crawls that have bodies.
     fn crawls(&self) -> Result<Vec<String>, StoreError>;
-    /// Deletes the bodies of a crawl.
-    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError>;
+    /// Crawls whose bodies were not all deleted when [`remove`](Self::remove) was cut short: they are no
+    /// longer among [`crawls`](Self::crawls).
+    fn half_removed(&self) -> Result<Vec<CrawlNo>, StoreError>;
+    /// Deletes bodies of a crawl, at most `files_max` files. The first call makes durable that they are no
+    /// crawl's any more. True if none are left, and that is durable.
+    fn remove(&self, crawl: CrawlNo, files_max: usize) -> Result<bool, StoreError>;
 }
 
 /// What a blob says of itself.

@@ -23,8 +23,11 @@ pub trait Disk: Send + Sync {
     fn dirs(&self) -> io::Result<Vec<String>>;
     /// The names of the files in a directory.
     fn files(&self, dir: &str) -> io::Result<Vec<String>>;
-    /// Deletes a directory and everything in it; a missing one is no error.
-    fn remove_dir(&self, dir: &str) -> io::Result<()>;
+    /// Gives a directory at the top another name that nothing has, and syncs the top.
+    fn rename_dir(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Deletes at most `files_max` files of a directory, and the directory itself once it is empty. True if it
+    /// is not there any more, which is durable only after [`Disk::sync_dir`] of the directory that held it.
+    fn remove_dir(&self, dir: &str, files_max: usize) -> io::Result<bool>;
 }
 
 /// One open file of a [`Disk`].
@@ -92,11 +95,32 @@ impl Disk for RealDisk {
         names_in(&self.path(dir))
     }
 
-    fn remove_dir(&self, dir: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.path(dir)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other,
+    fn rename_dir(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))?;
+        sync_directory(&self.root)
+    }
+
+    fn remove_dir(&self, dir: &str, files_max: usize) -> io::Result<bool> {
+        let path = self.path(dir);
+        // A link is deleted, and what it leads to is left alone.
+        if path.is_symlink() {
+            return fs::remove_file(path).map(|()| true);
         }
+        let entries = match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            entries => entries?,
+        };
+        for (number, entry) in entries.enumerate() {
+            if number >= files_max {
+                return Ok(false);
+            }
+            let entry = entry?;
+            match entry.file_type()?.is_dir() {
+                true => fs::remove_dir_all(entry.path())?,
+                false => fs::remove_file(entry.path())?,
+            }
+        }
+        fs::remove_dir(path).map(|()| true)
     }
 }
 

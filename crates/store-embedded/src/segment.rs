@@ -23,6 +23,9 @@ const SEGMENT_BYTES: u64 = 256 << 20;
 /// Segment files kept open for reading.
 const OPEN_FILES_MAX: usize = 64;
 
+/// How the directory of a crawl ends whose bodies are being deleted.
+const REMOVED: &str = ".removed";
+
 /// All segments of a store.
 pub struct Segments {
     disk: Arc<dyn Disk>,
@@ -169,14 +172,32 @@ impl Bodies for Segments {
     }
 
     fn crawls(&self) -> Result<Vec<String>, StoreError> {
-        self.disk.dirs().map_err(|error| io_error("list the bodies", error))
+        let mut dirs = self.dirs()?;
+        dirs.retain(|dir| crawl_set_aside(dir).is_none());
+        Ok(dirs)
     }
 
-    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
+    fn half_removed(&self) -> Result<Vec<CrawlNo>, StoreError> {
+        Ok(self.dirs()?.iter().filter_map(|dir| crawl_set_aside(dir)).collect())
+    }
+
+    fn remove(&self, crawl: CrawlNo, files_max: usize) -> Result<bool, StoreError> {
         self.table().retain(|(owner, _), _| *owner != crawl);
         self.written().retain(|(owner, _)| *owner != crawl);
-        let dir = crawl.to_string();
-        self.disk.remove_dir(&dir).map_err(|error| io_error(format!("delete bodies/{dir}"), error))
+        let (dir, aside) = (crawl.to_string(), format!("{crawl}{REMOVED}"));
+        let named = |error| io_error(format!("delete bodies/{dir}"), error);
+        let dirs = self.dirs()?;
+        let (is_there, is_aside) = (dirs.contains(&dir), dirs.contains(&aside));
+        // In one step, so that whoever reads the bodies without the rows never takes some of them for all.
+        if is_there && !is_aside {
+            self.disk.rename_dir(&dir, &aside).map_err(named)?;
+        }
+        if !self.disk.remove_dir(&aside, files_max).map_err(named)? {
+            return Ok(false);
+        }
+        // Before anybody forgets that they were to be deleted: entries that nobody syncs come back.
+        self.disk.sync_dir("").map_err(named)?;
+        Ok(!(is_there && is_aside))
     }
 }
 
@@ -184,6 +205,10 @@ impl Segments {
     /// Segments on a disk.
     pub fn new(disk: Arc<dyn Disk>) -> Self {
         Self { disk, open: Mutex::default(), written: Mutex::default() }
+    }
+
+    fn dirs(&self) -> Result<Vec<String>, StoreError> {
+        self.disk.dirs().map_err(|error| io_error("list the bodies", error))
     }
 
     /// Reads a blob.
@@ -345,6 +370,13 @@ fn segment_number(name: &str) -> Option<u32> {
 
 fn is_not_there(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
+}
+
+/// The crawl whose bodies are being deleted in a directory of this name.
+fn crawl_set_aside(dir: &str) -> Option<CrawlNo> {
+    let alias = dir.strip_suffix(REMOVED)?;
+    let no = CrawlNo(alias.strip_prefix("crawl_")?.parse().ok()?);
+    (no.to_string() == alias).then_some(no)
 }
 
 /// Names the place of the damage.

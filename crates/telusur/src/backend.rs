@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use telusur_engine::control::{self, Control, Reply, Request};
-use telusur_engine::{EngineError, FollowError, Indexer, RequestError};
+use telusur_engine::{
+    EngineError, FollowError, Indexer, RequestError, delete_removed_for_a_moment,
+};
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
 use telusur_model::{CrawlNo, PageRecord};
@@ -60,7 +62,9 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
 /// looks at something, has it for a moment, which is waited for.
 fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
     let is_had = |error: &StoreError| matches!(error, StoreError::Locked { .. }) && !is_served(dir);
-    when_free(MOMENT_MAX, is_had, || telusur_store_embedded::open(dir))
+    let store = when_free(MOMENT_MAX, is_had, || telusur_store_embedded::open(dir))?;
+    delete_removed_for_a_moment(&store);
+    Ok(store)
 }
 
 /// Opens something, again and again while somebody else has it, for so long at most.

@@ -44,5 +44,5 @@ pub use crate::server::{ServedWeb, serve};
 pub use crate::sim_disk::SimDisk;
 pub use crate::torture::{
     Along, Damage, DamageReport, DamageTorture, DamagedFiles, FileKind, FollowReport,
-    RecoverReport, Torture, TortureReport,
+    RecoverReport, RemovalReport, Torture, TortureReport,
 };

@@ -17,6 +17,8 @@ use crate::server::{LoopbackServer, bind_all};
 
 /// What the rules of some hosts ask for.
 const CRAWL_DELAY_MS: u64 = 1_000;
+/// The crawl that is killed.
+const NAME: &str = "manners";
 /// Entries of every sitemap, of each kind.
 const ENTRIES: u64 = 5;
 /// What the program notes are whole milliseconds of the calendar, made from those of another clock.
@@ -69,11 +71,15 @@ impl MannersProof {
         for kill in 1..=self.kills {
             say(&format!("crawl, kill number {kill}"));
             self.crawl_and_kill(&web, &log).await?;
+            for command in self.meanwhile(kill, &web)? {
+                say(&format!("meanwhile: {}", words_of(&command)));
+                finish(command).await?;
+            }
         }
         say("crawl to its end");
         finish(self.crawl(&web)).await?;
         say("the same crawl again");
-        finish(self.telusur(&["recrawl", "last"])).await?;
+        finish(self.telusur(&["recrawl", NAME])).await?;
         self.judge(&web, &log)
     }
 
@@ -94,10 +100,42 @@ impl MannersProof {
     /// The same command every time: after a kill it goes on by itself.
     fn crawl(&self, web: &FakeWeb) -> Command {
         let delay = format!("{}ms", self.delay_ms);
-        let mut command = self.telusur(&["crawl", "--scope", "any", "--min-free-disk", "0B"]);
+        let flags = ["crawl", "--name", NAME, "--scope", "any", "--min-free-disk", "0B"];
+        let mut command = self.telusur(&flags);
         command.args(["--allow-private", "127.0.0.0/8", "--delay", &delay]);
         command.args(web.seeds().iter().map(ToString::to_string));
         command
+    }
+
+    /// What is done to the directory between a kill and the next crawl. Each of them closes it in order: nothing
+    /// that the killed crawl has not written down may be forgotten by that.
+    fn meanwhile(&self, kill: usize, web: &FakeWeb) -> Result<Vec<Command>, String> {
+        let import = |name| {
+            let file = self.scratch.join("documents.jsonl");
+            let line = "{\"id\":\"1\",\"title\":\"One\",\"text\":\"One document.\"}\n";
+            std::fs::write(&file, line).map_err(|error| error.to_string())?;
+            let mut import = self.telusur(&["import", "--name", name]);
+            import.arg(file);
+            Ok::<_, String>(import)
+        };
+        Ok(match kill % 5 {
+            0 => Vec::new(),
+            1 => vec![import("first")?],
+            2 => vec![self.telusur(&["verify"]), self.telusur(&["search", "one"])],
+            // Another crawl of the same hosts, to its end.
+            3 => {
+                let mut crawl = self.telusur(&["crawl", "--name", "second", "--max-pages", "60"]);
+                crawl.args(["--allow-private", "127.0.0.0/8", "--min-free-disk", "0B"]);
+                crawl.args(["--delay", &format!("{}ms", self.delay_ms)]);
+                crawl.args(web.seeds().iter().map(ToString::to_string));
+                vec![crawl]
+            }
+            _ => vec![
+                import("other")?,
+                self.telusur(&["rm", "--yes", "other"]),
+                self.telusur(&["reparse", NAME]),
+            ],
+        })
     }
 
     fn telusur(&self, arguments: &[&str]) -> Command {
@@ -172,6 +210,13 @@ fn gap_in(report: &serde_json::Value) -> Option<u64> {
         serde_json::Value::Array(items) => of_parts(&mut items.iter()),
         _ => None,
     }
+}
+
+/// What a command is told, without addresses.
+fn words_of(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy());
+    let words = words.filter(|word| !word.starts_with("http:") && !word.starts_with('/'));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 fn spawn(mut command: Command) -> Result<Child, String> {

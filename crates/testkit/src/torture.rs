@@ -4,6 +4,7 @@
 mod damage;
 mod following;
 mod recovering;
+mod removing;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::server::{ServedWeb, serve};
 pub use self::damage::{Damage, DamageReport, DamageTorture, DamagedFiles, FileKind};
 pub use self::following::FollowReport;
 pub use self::recovering::RecoverReport;
+pub use self::removing::RemovalReport;
 
 /// What to torture, and how much.
 #[derive(Clone, Debug)]

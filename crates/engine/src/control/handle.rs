@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use telusur_index::SearchIndex;
-use telusur_ledger::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
+use telusur_index::{OfCrawls, SearchIndex};
+use telusur_ledger::{Asking, CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
@@ -16,12 +16,14 @@ use super::{
     CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
     politeness, reparse, requeue, retry, search, verify_index,
 };
+use crate::asked_before::LATELY_MS;
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::followers::FollowerReport;
 use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::linear_run::StoredWalk;
+use crate::removals;
 use crate::stored_page::{StoredPages, each_page};
 use crate::supervision::Supervisor;
 
@@ -148,7 +150,9 @@ impl Control {
                 if !request.pattern {
                     request.text = self.with_crawl_numbers(&request.text);
                 }
-                emit(Reply::Found(Box::new(search::search(self.index()?, &request)?)));
+                let removed = self.removed()?;
+                let found = search::search(self.index()?, &request, &removed)?;
+                emit(Reply::Found(Box::new(found)));
             }
             Request::Suggest { typed, max } => {
                 let index = self.index()?;
@@ -158,8 +162,9 @@ impl Control {
             }
             Request::Rank { crawl, sites, max } => {
                 let crawl = crawl.as_deref().map(|crawl| self.find(crawl)).transpose()?;
-                let crawl = crawl.map(|record| record.crawl.no);
-                search::rank(self.index()?, crawl, *sites, *max, emit)?;
+                let only = crawl.map(|record| record.crawl.no);
+                let crawls = OfCrawls { only, without: self.removed()? };
+                search::rank(self.index()?, &crawls, *sites, *max, emit)?;
             }
             Request::Reparse { crawl } => {
                 let record = self.find(crawl)?;
@@ -294,27 +299,50 @@ impl Control {
                 if is_live {
                     self.engine(async |engine| engine.stop(no).await)?;
                 }
-                self.store.remove(no)?;
-                self.follow_removal(no)?;
+                self.remove(&record)?;
             }
         }
         Ok(record.crawl.id.to_string())
     }
 
-    /// The crawl is deleted whatever its followers say: its removal has a place in the order of changes, and
-    /// they take out what they still have when they come to it. The reply waits for them only for seconds.
-    fn follow_removal(&self, crawl: CrawlNo) -> Result<(), RequestError> {
-        match (&self.engine, &self.index) {
-            (Some((engine, _)), _) => engine.follow_removal(self.store.last_change()?),
-            // Nothing follows now. Taking it out twice does no harm.
-            (None, Some(index)) => {
-                if let Err(error) = index.remove_crawl(crawl) {
-                    tracing::warn!(%crawl, %error, "a deleted crawl is found until the index can be written");
-                }
-            }
-            (None, None) => {}
+    /// The crawl is removed whatever comes next: nothing shows it, and its followers take out what they still
+    /// have when they come to the removal. The reply waits for them only for seconds.
+    fn remove(&self, record: &CrawlRecord) -> Result<(), RequestError> {
+        let no = record.crawl.no;
+        self.keep_asked(record)?;
+        self.store.begin_removal(no)?;
+        let Some((engine, _)) = &self.engine else {
+            removals::finish_removals(self.store.as_ref(), self.index.as_deref());
+            return Ok(());
+        };
+        // Beside its deletion.
+        engine.wake_followers();
+        removals::delete_removed_crawl(self.store.as_ref(), no);
+        engine.follow_removal(self.store.last_change()?);
+        Ok(())
+    }
+
+    /// Writes down that the hosts of a crawl were asked lately, which its rows will not tell any more.
+    fn keep_asked(&self, record: &CrawlRecord) -> Result<(), RequestError> {
+        let CrawlRecord { crawl, state, state_since, stats, .. } = record;
+        if stats.visits == 0 {
+            return Ok(());
+        }
+        let asking = match state {
+            CrawlState::Running => Asking::Now,
+            CrawlState::Paused { .. } | CrawlState::Finished { .. } => Asking::Until(*state_since),
+        };
+        let is_recent = (self.wall)().0.saturating_sub(state_since.0) < LATELY_MS;
+        let is_known = self.store.asking()?.iter().any(|(no, _)| *no == crawl.no);
+        if !is_known && (is_recent || asking == Asking::Now) {
+            self.store.set_asking(crawl.no, Some(asking))?;
         }
         Ok(())
+    }
+
+    /// Crawls that are removed, and may still be in the index.
+    fn removed(&self) -> Result<Vec<CrawlNo>, RequestError> {
+        Ok(self.store.removals()?.into_iter().map(|removal| removal.crawl).collect())
     }
 
     /// The query with crawls named by their numbers, which is what the index knows of them.

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_index::{
-    Column, Explanation, FacetBy, Filter, Hit, IndexError, Query, Results, SearchIndex, Snippet,
-    Sort,
+    Column, Explanation, FacetBy, Filter, Hit, IndexError, OfCrawls, Query, Results, SearchIndex,
+    Snippet, Sort,
 };
 use telusur_model::{CrawlNo, Timestamp};
 
@@ -95,9 +95,11 @@ pub struct SearchHit {
     pub why: Vec<String>,
 }
 
+/// `removed`: crawls that the index may still have and that are not shown.
 pub(super) fn search(
     index: &SearchIndex,
     request: &SearchRequest,
+    removed: &[CrawlNo],
 ) -> Result<SearchReply, RequestError> {
     let mut query = if request.plain {
         Query::batch(&request.text, request.limit)
@@ -113,22 +115,24 @@ pub(super) fn search(
     query.now = request.now;
     query.filters = Filter::all_in(&request.conditions);
     query.filters.extend(request.crawl.map(|crawl| Filter::Crawl(crawl.0)));
+    let is_removed = |crawl: &CrawlNo| Filter::Not(Box::new(Filter::Crawl(crawl.0)));
+    query.filters.extend(removed.iter().map(is_removed));
     index.search(&query).map(answer).map_err(|error| refused(index, error))
 }
 
 /// The best linked pages or sites.
 pub(super) fn rank(
     index: &SearchIndex,
-    crawl: Option<CrawlNo>,
+    crawls: &OfCrawls,
     sites: bool,
     max: usize,
     emit: Emit<'_>,
 ) -> Result<(), RequestError> {
     if sites {
-        let top = index.top_sites(crawl, max).map_err(|error| refused(index, error))?;
+        let top = index.top_sites(crawls, max).map_err(|error| refused(index, error))?;
         top.into_iter().all(|site| emit(Reply::TopSite(site)));
     } else {
-        let top = index.top_pages(crawl, max).map_err(|error| refused(index, error))?;
+        let top = index.top_pages(crawls, max).map_err(|error| refused(index, error))?;
         top.into_iter().all(|page| emit(Reply::TopPage(page)));
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use telusur_frontier::{AskedEarlier, CrawlStart, HostStart};
-use telusur_ledger::{CrawlRecord, Effects, Event as LedgerEvent, HostNote, KeptRun};
+use telusur_ledger::{Asking, CrawlRecord, Effects, Event as LedgerEvent, HostNote, KeptRun};
 use telusur_model::{
     CrawlNo, CrawlState, CrawlStats, FinishReason, HostRow, Moment, PauseReason, RobotsRules,
     Timestamp, Visit,
@@ -97,6 +97,8 @@ impl CrawlTask {
         context.learned.traps.go_on(self.store.traps(crawl)?);
         // Not before it is certain that it runs: a crawl that is refused keeps its state and its fault.
         self.store.set_state(crawl, CrawlState::Running, self.clock.wall())?;
+        // Before its first request: after a kill nobody else knows that there was one.
+        self.store.set_asking(crawl, Some(Asking::Now))?;
         if record.state == (CrawlState::Paused { why: PauseReason::EngineStopped }) {
             // Only a user starts a crawl that was set aside: it is tried again like any other.
             self.store.set_fault(crawl, None)?;
@@ -106,16 +108,19 @@ impl CrawlTask {
         }
         let now = self.clock.now();
         let delay_ms = context.crawl.politeness.delay_ms;
-        // A killed owner did not write down its last requests: wait as if they were made just now.
-        let was_closed = self.store.was_closed();
-        let quiet_until = if was_closed { now } else { now.plus_ms(delay_ms) };
         let wall = self.clock.wall();
+        // A killed process did not write down its last requests: they may have gone to any host.
+        let asked_at = hosts.asked_lately.anybody_until;
+        let quiet_until = asked_at.map_or(now, |at| delay_over(at, delay_ms, now, wall));
         let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
-        for AskedHost { row, delay_ms, .. } in hosts.asked_lately {
-            let next_at = next_at(&row, delay_ms, was_closed, now, wall);
+        for AskedHost { row, delay_ms, wait_until, .. } in hosts.asked_lately.hosts {
+            let next_at = next_at(&row, delay_ms, now, wall);
             // A crawl that ignores robots.txt has a delay of its own.
             let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);
             self.frontier.asked_earlier(&row.host, AskedEarlier { next_at, delay_ms });
+            if let Some(until) = wait_until {
+                self.frontier.asked_to_wait(&row.host, self.moment_of(until));
+            }
         }
         let hosts = hosts
             .own
@@ -124,7 +129,7 @@ impl CrawlTask {
                 queued: row.queued,
                 pages: row.pages,
                 delay_ms: row.delay_ms,
-                next_at: next_at(&row, delay_ms, was_closed, now, wall),
+                next_at: next_at(&row, delay_ms, now, wall),
                 host: row.host,
             })
             .collect();
@@ -339,8 +344,13 @@ impl CrawlTask {
             Goal::Keep => running.state,
         };
         ending.written = Some(state);
+        // A paused crawl goes on in this process.
+        let has_asked = !matches!(ending.goal, Goal::Pause(_));
         self.account(crawl, now, 0)?;
         self.note_last_requests(crawl, now)?;
+        if has_asked {
+            self.write(CommitWork::HasAsked { crawl })?;
+        }
         self.write(CommitWork::State { crawl, state })
     }
 
@@ -385,13 +395,14 @@ impl CrawlTask {
 }
 
 /// When a host may be asked again, by what its row says about the last time.
-fn next_at(row: &HostRow, delay_ms: u64, was_closed: bool, now: Moment, wall: Timestamp) -> Moment {
+fn next_at(row: &HostRow, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment {
     let delay_ms = row.delay_ms.unwrap_or(delay_ms);
-    if !was_closed {
-        return now.plus_ms(delay_ms);
-    }
-    let Some(last) = row.last_request_at else { return now };
-    let since_ms = wall.0.saturating_sub(last.0);
+    row.last_request_at.map_or(now, |last| delay_over(last, delay_ms, now, wall))
+}
+
+/// When a delay is over that began with a request at this time.
+fn delay_over(asked_at: Timestamp, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment {
+    let since_ms = wall.0.saturating_sub(asked_at.0);
     now.plus_ms(delay_ms.saturating_sub(since_ms))
 }
 

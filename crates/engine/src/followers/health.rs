@@ -155,6 +155,11 @@ impl FollowerHealth {
         now.ms_since(self.reached().moved)
     }
 
+    /// Whether everything up to a place is committed.
+    pub(crate) fn has_passed(&self, place: u64) -> bool {
+        self.reached().place >= place
+    }
+
     /// Its thread has ended.
     pub(crate) fn over(&self) {
         self.reached().is_over = true;

@@ -148,6 +148,11 @@ impl FollowersHandle {
         named.all(|it| it.health.wait_for(place, wait_max))
     }
 
+    /// Whether all of them have committed everything up to a place.
+    pub(crate) fn have_passed(&self, place: u64) -> bool {
+        self.0.iter().all(|it| it.health.has_passed(place))
+    }
+
     /// Waits until all that keep up have committed everything up to a place, or for `wait_max`.
     pub(crate) fn wait_for(&self, place: u64, wait_max: Duration) {
         for follower in self.0.iter().filter(|it| it.health.is_up_to_speed()) {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use telusur_engine::RequestError;
 use telusur_engine::control::{self, Control, Reply, Request};
-use telusur_ledger::{CrawlStore, Store};
-use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Reason};
+use telusur_engine::{RequestError, SystemClock};
+use telusur_ledger::conformance::{first, step};
+use telusur_ledger::{Asking, CrawlStore, FrontierStore, Store};
+use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Reason, Timestamp};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, accept, finished, page, site_crawl, until};
@@ -190,4 +191,29 @@ async fn another_terminal_reaches_the_owner() {
     drop(guard);
     assert!(!path.exists());
     engine.shutdown().await.unwrap();
+}
+
+/// What its rows said about the last requests is gone with it, and the next crawl would ask at once.
+#[tokio::test]
+async fn a_removed_crawl_is_remembered_by_those_who_ask_its_hosts_next() {
+    let bench = Bench::of_site(endless);
+    let store = bench.open();
+    let now = SystemClock::new().wall();
+    let day_ago = Timestamp(now.0 - 24 * 60 * 60 * 1000);
+    let over = CrawlState::Finished { why: FinishReason::Drained };
+    let [lately, long_ago, not_over, never_begun] = [0; 4].map(|_| accept(&store, site_crawl()));
+    for no in [lately, long_ago, not_over] {
+        let record = store.crawl(no).unwrap().unwrap();
+        let visit = first(store.as_ref(), &record, "site.test");
+        store.commit(step(store.as_ref(), &record, visit, 200, &[])).unwrap();
+    }
+    store.set_state(lately, over, now).unwrap();
+    store.set_state(long_ago, over, day_ago).unwrap();
+    let control = Control::of_store(store.clone());
+    for no in [lately, long_ago, not_over, never_begun] {
+        control.handle(&Request::Remove { crawl: no.to_string() }, &mut |_| true);
+    }
+    assert_eq!(store.crawls().unwrap(), []);
+    let asking = [(lately, Asking::Until(now)), (not_over, Asking::Now)];
+    assert_eq!(store.asking().unwrap(), asking);
 }

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use telusur_model::{Clock, Moment};
+use telusur_ledger::CrawlStore;
+use telusur_model::{Clock, CrawlState, Moment};
+use telusur_testkit::clock::ManualClock;
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeAnswer, FakeWebSpec};
 
@@ -108,6 +110,109 @@ fn stop_by(bench: &Bench) -> Moment {
     bench.fetcher.log().requests().last().unwrap().started_at.plus_ms(90_000)
 }
 
+/// What is done to a directory between a kill and the next crawl.
+#[derive(Clone, Copy)]
+enum Meanwhile {
+    /// It is opened and closed, as by an import.
+    Closed,
+    /// Another crawl is removed.
+    Removed,
+    /// A crawl of another host runs to its end.
+    Crawled,
+}
+
+/// Kills an engine with a request to `a.test` under way, does something else, and starts a crawl that asks
+/// `a.test` again: the one that was killed, or another one.
+async fn ask_after_kill(meanwhile: Meanwhile, is_resumed: bool) {
+    let (bench, clock) = Bench::of_hosts_by_hand(|host, _| match host {
+        "a.test" => FakeAnswer::html("<title>Slow</title>").after(SLOW),
+        _ => FakeAnswer::html("<title>Quick</title>"),
+    });
+    let crawl_of = |seed: &str, delay_ms| {
+        let mut crawl = crawl(vec![url(seed)]);
+        crawl.politeness.delay_ms = delay_ms;
+        crawl.fetch.timeout_ms = u64::MAX;
+        crawl
+    };
+    let store = bench.open();
+    let other = accept(&store, crawl_of("http://b.test/", 1_000));
+    let killed = accept(&store, crawl_of("http://a.test/", HALF_AN_HOUR_MS));
+    // The directory was closed in order before.
+    store.close().unwrap();
+    drop(store);
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    engine.handle().run(killed).await.unwrap();
+    wait_for_requests(&bench, &clock, 1).await;
+    engine.vanish().await;
+    drop(store);
+    // Its task has the directory open until it ends. Nobody's clock but its own goes on.
+    tokio::time::sleep(2 * SLOW).await;
+    let asked_at = bench.fetcher.log().requests()[0].started_at;
+    let store = bench.open();
+    match meanwhile {
+        Meanwhile::Closed => store.close().unwrap(),
+        Meanwhile::Removed => {
+            store.remove(other).unwrap();
+            store.close().unwrap();
+        }
+        Meanwhile::Crawled => {
+            let engine = bench.engine(&store);
+            engine.handle().run(other).await.unwrap();
+            while !matches!(store.crawl(other).unwrap().unwrap().state, CrawlState::Finished { .. })
+            {
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                clock.advance_ms(60_000);
+            }
+            engine.shutdown().await.unwrap();
+        }
+    }
+    drop(store);
+    let reopened_at = clock.now();
+    let store = bench.open();
+    let engine = bench.engine(&store);
+    let no = if is_resumed {
+        killed
+    } else {
+        accept(&store, crawl_of("http://a.test/", HALF_AN_HOUR_MS))
+    };
+    engine.handle().run(no).await.unwrap();
+    let before = bench.fetcher.log().len();
+    wait_for_requests(&bench, &clock, before + 1).await;
+    let next_at = bench.fetcher.log().requests().last().unwrap().started_at;
+    engine.vanish().await;
+    assert!(next_at.ms_since(asked_at) >= HALF_AN_HOUR_MS, "{asked_at:?} {next_at:?}");
+    // Nobody waits for longer than for the delay.
+    assert!(next_at.ms_since(reopened_at) <= HALF_AN_HOUR_MS + 10 * 60_000, "{next_at:?}");
+}
+
+async fn wait_for_requests(bench: &Bench, clock: &ManualClock, count: usize) {
+    while bench.fetcher.log().len() < count {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        clock.advance_ms(60_000);
+    }
+}
+
+/// The next request once came at once: the import had closed the directory in order, and the kill was
+/// forgotten.
+#[tokio::test(start_paused = true)]
+async fn the_delay_holds_when_the_directory_was_closed_after_a_kill() {
+    ask_after_kill(Meanwhile::Closed, true).await;
+    ask_after_kill(Meanwhile::Closed, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_holds_when_a_crawl_was_removed_after_a_kill() {
+    ask_after_kill(Meanwhile::Removed, true).await;
+    ask_after_kill(Meanwhile::Removed, false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_delay_holds_when_another_crawl_ran_after_a_kill() {
+    ask_after_kill(Meanwhile::Crawled, true).await;
+    ask_after_kill(Meanwhile::Crawled, false).await;
+}
+
 /// What an earlier crawl learned about a host counts as well as what it was told.
 #[tokio::test(start_paused = true)]
 async fn a_delay_that_the_host_asked_for_holds_from_crawl_to_crawl() {
@@ -131,6 +236,36 @@ async fn a_delay_that_the_host_asked_for_holds_from_crawl_to_crawl() {
         engine.shutdown().await.unwrap();
     }
     assert_spaced(&bench, HALF_AN_HOUR_MS);
+}
+
+/// A host that asked one crawl to wait once was asked by the next crawl at once.
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_the_host_asked_for_holds_from_crawl_to_crawl() {
+    let (bench, clock) = Bench::of_hosts_by_hand(|_, _| {
+        let mut answer = FakeAnswer::plain(429, "too fast");
+        answer.headers.push(("retry-after", "1800".into()));
+        answer
+    });
+    let mut asked_at = Vec::new();
+    for requests in 1..=2 {
+        let store = bench.open();
+        let engine = bench.engine(&store);
+        let mut crawl = crawl(vec![url("http://a.test/")]);
+        crawl.politeness.delay_ms = 10;
+        // It waits for as long as it is asked to.
+        crawl.limits.patience_ms = 0;
+        let no = accept(&store, crawl);
+        engine.handle().run(no).await.unwrap();
+        wait_for_requests(&bench, &clock, requests).await;
+        asked_at.push(bench.fetcher.log().requests().last().unwrap().started_at);
+        // The answer is in the store before the engine ends.
+        while store.crawl(no).unwrap().unwrap().stats.visits == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            clock.advance_ms(1);
+        }
+        engine.shutdown().await.unwrap();
+    }
+    assert!(asked_at[1].ms_since(asked_at[0]) >= HALF_AN_HOUR_MS, "{asked_at:?}");
 }
 
 /// No host was asked twice within the delay, by anybody.

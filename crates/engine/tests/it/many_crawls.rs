@@ -185,8 +185,12 @@ impl Bodies for Counted {
         Bodies::crawls(&self.storage)
     }
 
-    fn remove(&self, crawl: CrawlNo) -> Result<(), StoreError> {
-        Bodies::remove(&self.storage, crawl)
+    fn half_removed(&self) -> Result<Vec<CrawlNo>, StoreError> {
+        self.storage.half_removed()
+    }
+
+    fn remove(&self, crawl: CrawlNo, files_max: usize) -> Result<bool, StoreError> {
+        Bodies::remove(&self.storage, crawl, files_max)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use telusur_engine::control::{Control, Reply, Request, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
-use telusur_ledger::Store;
+use telusur_ledger::{CrawlStore, Store};
 use telusur_model::Timestamp;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -116,6 +116,54 @@ async fn a_removed_crawl_is_found_no_more() {
         Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
     control.handle(&Request::Remove { crawl: "last".into() }, &mut |_| true);
     assert!(search(&store, &index, "leaves").hits.is_empty());
+}
+
+/// Between the first commit of a removal and that of the index, pages were once found and ranked: after a
+/// kill, or as long as the index cannot be written.
+#[tokio::test]
+async fn a_crawl_whose_removal_has_begun_is_shown_nowhere() {
+    let bench = web();
+    let (store, _) = bench.crawl(site_crawl()).await;
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    indexer.digest_links().unwrap();
+    assert_eq!(urls(&search(&store, &index, "leaves")).len(), 1);
+    store.remove(telusur_model::CrawlNo(1)).unwrap();
+    let control =
+        Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let lines = |request: Request| {
+        let mut lines = Vec::new();
+        control.handle(&request, &mut |line| {
+            lines.push(line);
+            true
+        });
+        lines
+    };
+    let found = search(&store, &index, "leaves");
+    assert_eq!((urls(&found), found.estimated_total), (vec![], 0));
+    assert!(urls(&search(&store, &index, "leaves crawl:crawl_1")).is_empty());
+    let rank = |sites| lines(Request::Rank { crawl: None, sites, max: 9 });
+    assert_eq!([rank(false), rank(true)], [vec![Reply::End], vec![Reply::End]]);
+    assert_eq!(lines(Request::Crawls), [Reply::End]);
+}
+
+/// A start does not wait for it, and the engine finishes it beside its crawls.
+#[tokio::test]
+async fn a_removal_that_a_kill_left_is_finished_beside_the_engine() {
+    let bench = web();
+    let (store, _) = bench.crawl(site_crawl()).await;
+    let index = open_index(&bench);
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    indexer.catch_up(&mut |_| {}).unwrap();
+    store.begin_removal(telusur_model::CrawlNo(1)).unwrap();
+    let engine = bench.engine_with_index(&store, &index);
+    while !store.removals().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(index.doc_count(), 0, "it is over when the index has let go of it");
+    assert!(!bench.dir.path().join("bodies/crawl_1").exists());
+    engine.shutdown().await.unwrap();
 }
 
 /// What imports into a crawl of its own.

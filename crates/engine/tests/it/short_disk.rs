@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
-    Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl, NewlyQueued,
-    Packed, PageStore, QueueRange, Step, StoreChange, StoreError, TrapMark, UrlRecord,
-    VerifyReport,
+    Asking, Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl,
+    NewlyQueued, Packed, PageStore, QueueRange, Removal, Step, StoreChange, StoreError, TrapMark,
+    UrlRecord, VerifyReport,
 };
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, Discovery, EngineFault, Host, HostRow, OriginRow,
@@ -78,8 +78,28 @@ impl CrawlStore for ShortDisk {
         self.store.change(crawl)
     }
 
-    fn remove(&self, no: CrawlNo) -> Result<(), StoreError> {
-        self.store.remove(no)
+    fn begin_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.store.begin_removal(no)
+    }
+
+    fn removals(&self) -> Result<Vec<Removal>, StoreError> {
+        self.store.removals()
+    }
+
+    fn delete_removed(&self, no: CrawlNo) -> Result<bool, StoreError> {
+        self.store.delete_removed(no)
+    }
+
+    fn end_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.store.end_removal(no)
+    }
+
+    fn asking(&self) -> Result<Vec<(CrawlNo, Asking)>, StoreError> {
+        self.store.asking()
+    }
+
+    fn set_asking(&self, no: CrawlNo, asking: Option<Asking>) -> Result<(), StoreError> {
+        self.store.set_asking(no, asking)
     }
 
     fn key_seed(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Queries and pages that want to do harm.
 
 use proptest::prelude::*;
-use telusur_index::{FacetBy, IndexDoc, Query, escape_html};
+use telusur_index::{FacetBy, IndexDoc, OfCrawls, Query, escape_html};
 
 use crate::web::{Web, page};
 
@@ -105,7 +105,7 @@ proptest! {
         let html = hit.snippet.html().replace("<mark>", "").replace("</mark>", "");
         prop_assert!(!html.contains(['<', '>', '"', '\'']), "{html}");
         web.index.digest_links().unwrap();
-        let top = web.index.top_pages(None, 1).unwrap();
+        let top = web.index.top_pages(&OfCrawls::default(), 1).unwrap();
         prop_assert!(top.iter().all(|page| is_inert(&page.url) && is_inert(&page.title)));
     }
 

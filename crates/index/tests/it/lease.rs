@@ -1,7 +1,7 @@
 //! Another process writes for a while. Here it is another index on the same files: it has the same
 //! locks to go by.
 
-use telusur_index::{IndexDoc, IndexError, IndexLimits, Query, SearchIndex};
+use telusur_index::{IndexDoc, IndexError, IndexLimits, OfCrawls, Query, SearchIndex};
 use telusur_model::CrawlNo;
 
 use crate::web::{link, page};
@@ -48,7 +48,7 @@ fn what_the_holder_commits_is_found_by_the_owner() {
     owner.refresh().unwrap();
     owner.refresh_links();
     assert_eq!((count(&owner), owner.applied_upto()), (2, 2));
-    assert!(!owner.top_pages(None, 1).unwrap().is_empty());
+    assert!(!owner.top_pages(&OfCrawls::default(), 1).unwrap().is_empty());
 }
 
 #[test]

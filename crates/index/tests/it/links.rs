@@ -1,6 +1,6 @@
 //! What links say: ranks of pages and sites, and the words that others call a page by.
 
-use telusur_index::{IndexDoc, IndexLimits, OutLink, Query, SearchIndex};
+use telusur_index::{IndexDoc, IndexLimits, OfCrawls, OutLink, Query, SearchIndex};
 use telusur_model::CrawlNo;
 
 use crate::web::{Web, key, link, page};
@@ -55,15 +55,16 @@ fn a_page_is_found_by_what_others_call_it() {
 #[test]
 fn the_best_linked_come_first() {
     let web = digested();
-    let top = web.index.top_pages(None, 2).unwrap();
+    let top = web.index.top_pages(&OfCrawls::default(), 2).unwrap();
     assert_eq!((top[0].url.as_str(), top[0].linked_from), (HUB, 3));
     assert_eq!((top[1].url.as_str(), top[1].linked_from), (SHOP, 2));
     assert!(top[0].times_average > top[1].times_average);
-    let sites = web.index.top_sites(None, 10).unwrap();
+    let sites = web.index.top_sites(&OfCrawls::default(), 10).unwrap();
     assert_eq!((sites[0].site.as_str(), sites[0].pages), ("hub.example", 1));
     assert_eq!(sites.len(), 4);
-    assert!(web.index.top_pages(Some(CrawlNo(9)), 10).unwrap().is_empty());
-    assert!(web.index.top_sites(Some(CrawlNo(9)), 10).unwrap().is_empty());
+    let nobody = OfCrawls { only: Some(CrawlNo(9)), ..OfCrawls::default() };
+    assert!(web.index.top_pages(&nobody, 10).unwrap().is_empty());
+    assert!(web.index.top_sites(&nobody, 10).unwrap().is_empty());
 }
 
 #[test]
@@ -92,7 +93,7 @@ fn the_last_word_about_a_page_counts() {
     web.index.apply(&[], &[key("https://a.example/2").to_owned()], 3).unwrap();
     web.index.digest_links().unwrap();
     web.check("umbrella", &[]);
-    assert_eq!(web.index.top_pages(None, 1).unwrap()[0].url, HUB);
+    assert_eq!(web.index.top_pages(&OfCrawls::default(), 1).unwrap()[0].url, HUB);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn a_removed_crawl_takes_its_links_along() {
     web.index.remove_crawl(CrawlNo(1)).unwrap();
     assert_eq!(web.index.link_lag().pages, 0);
     web.index.digest_links().unwrap();
-    assert!(web.index.top_pages(None, 10).unwrap().is_empty());
+    assert!(web.index.top_pages(&OfCrawls::default(), 10).unwrap().is_empty());
 }
 
 #[test]
@@ -118,7 +119,7 @@ fn what_links_say_survives_on_disk() {
     let index = open();
     assert_eq!(index.link_lag().pages_since, 0);
     assert_eq!(index.search(&Query::new("umbrellas")).unwrap().hits.len(), 1);
-    assert_eq!(index.top_pages(None, 1).unwrap()[0].url, HUB);
+    assert_eq!(index.top_pages(&OfCrawls::default(), 1).unwrap()[0].url, HUB);
 }
 
 /// Lost or damaged, it is worked out anew; the index itself is as good as before.

@@ -18,7 +18,7 @@ pub(crate) struct CrawlRow {
     pub(crate) crawl: Crawl,
     pub(crate) state: CrawlState,
     pub(crate) state_since: Timestamp,
-    /// Its removal has begun, and is finished at the next start if need be.
+    /// An older program began to remove it: the next opening goes on with that.
     pub(crate) removing: bool,
     /// Whether it ended the engine. Rows of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

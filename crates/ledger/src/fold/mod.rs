@@ -26,7 +26,9 @@ use crate::storage::{Batch, BodiesEnd, Rows, Table};
 use crate::{Dequeued, Effects, Event, HostNote, StoreError, TrapMark};
 
 pub(crate) use self::admit::is_beyond_count;
-pub(crate) use self::crawls::{CrawlRow, decode_row, encode_row, names_of};
+#[cfg(test)]
+pub(crate) use self::crawls::encode_row;
+pub(crate) use self::crawls::{CrawlRow, decode_row, names_of};
 pub(crate) use self::held::{HeldCount, HeldHosts, HeldRow, any_fits, load_counts};
 pub(crate) use self::ids::{WalkRuns, is_wanted, read_runs};
 use self::seen::SeenKeys;

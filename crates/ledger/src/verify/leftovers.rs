@@ -21,6 +21,10 @@ impl Checks {
             self.leftovers.look(is_owned, || format!("{key} belongs to no known crawl"));
         }
         self.bodies_of_nobody(view)?;
+        for removal in view.store.all_removals()? {
+            let what = if removal.is_deleted { "the index has it still" } else { "rows are left" };
+            self.leftovers.notes.push(format!("{} is being removed; {what}", removal.crawl));
+        }
         let leftovers = view.store.storage().leftovers()?;
         self.leftovers
             .look(leftovers.is_empty(), || format!("left over: {}", leftovers.join(", ")));
@@ -37,7 +41,8 @@ impl Checks {
         while let Some(first) = next {
             let Some(row) = view.rows.range(table, first, None).next() else { break };
             let no = layout::owner_of(&row?.0)?;
-            let is_owned = view.rows.contains(Table::Crawls, layout::crawl_key(no))?;
+            let is_owned = view.rows.contains(Table::Crawls, layout::crawl_key(no))?
+                || view.rows.contains(Table::Meta, layout::meta_removal(no))?;
             self.leftovers.look(is_owned, || {
                 format!("rows of {} belong to {no}, which is not known", table.name())
             });
@@ -52,13 +57,22 @@ impl Checks {
         for dir in bodies.crawls()? {
             let no = dir.strip_prefix("crawl_").and_then(|no| no.parse().ok()).map(CrawlNo);
             let is_owned = match no.filter(|no| no.to_string() == dir) {
-                Some(no) => crawls::read_row(view.store.rows(), no)?.is_some(),
+                Some(no) => {
+                    crawls::read_row(view.store.rows(), no)?.is_some()
+                        || view.store.rows().contains(Table::Meta, layout::meta_removal(no))?
+                }
                 None => false,
             };
-            // A crawl may be removed between the two looks: its row goes after its bodies.
+            // A crawl may be removed between the two looks: its bodies are set aside at once.
             let is_gone = || Ok::<_, StoreError>(!bodies.crawls()?.contains(&dir));
             let is_owned = is_owned || is_gone()?;
             self.leftovers.look(is_owned, || format!("bodies/{dir} belongs to no known crawl"));
+        }
+        for no in bodies.half_removed()? {
+            let is_owned = view.store.rows().contains(Table::Meta, layout::meta_removal(no))?;
+            // What says that it is being removed goes after its bodies.
+            let is_owned = is_owned || !bodies.half_removed()?.contains(&no);
+            self.leftovers.look(is_owned, || format!("bodies of {no}, which nobody removes"));
         }
         Ok(())
     }

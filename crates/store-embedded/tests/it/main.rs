@@ -8,3 +8,4 @@ mod damaged_state;
 mod directory;
 mod older_format;
 mod power_loss;
+mod removals;

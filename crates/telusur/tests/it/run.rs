@@ -245,6 +245,24 @@ fn whatever_is_killed_every_page_is_indexed_once() {
 }
 
 #[test]
+fn a_removal_that_is_cut_short_is_complete_or_not_begun() {
+    let place = Place::new();
+    let torture = Torture {
+        program: env!("CARGO_BIN_EXE_telusur").into(),
+        web: small_web(60),
+        kills: 8,
+        seed: 2,
+        life_ms_max: 0,
+        workers: 8,
+        scratch: place.path().to_owned(),
+        along: Along::Links,
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let report = runtime.block_on(torture.run_removing(|_| {})).unwrap();
+    assert_eq!(report.cuts, 8, "{report:?}");
+}
+
+#[test]
 fn the_first_interrupt_saves_and_the_same_command_goes_on() {
     let (place, web) = (Place::new(), Web::new(slow_web(150)));
     let child = place.start_crawl(&web, &[]);

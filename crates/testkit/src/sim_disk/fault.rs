@@ -10,6 +10,7 @@ pub enum DiskCall {
     CreateDir,
     Open,
     SyncDir,
+    RenameDir,
     RemoveDir,
     Write,
     Truncate,

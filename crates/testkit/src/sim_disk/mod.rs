@@ -39,7 +39,9 @@ pub enum DiskEvent {
     Open { path: String, is_new: bool },
     /// The entries of a directory were made durable.
     SyncDir { dir: String },
-    /// A directory was deleted.
+    /// A directory got another name.
+    RenameDir { from: String, to: String },
+    /// Files of a directory were deleted, or all of it.
     RemoveDir { dir: String },
     /// Bytes were written.
     Write { path: String, offset: u64, bytes: usize },
@@ -195,12 +197,44 @@ impl Disk for SimDisk {
         Ok(names.filter(|name| !name.contains('/')).map(str::to_owned).collect())
     }
 
-    fn remove_dir(&self, dir: &str) -> io::Result<()> {
+    fn rename_dir(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        state.call(DiskCall::RenameDir, from)?;
+        state.check_dir(from)?;
+        if state.entries.contains_key(to) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let DiskState { entries, entries_synced, .. } = &mut *state;
+        // The promise of the trait: the new name is durable, and so is what was durable by the old one.
+        for entries in [entries, entries_synced] {
+            let paths: Vec<String> =
+                entries.keys().filter(|path| is_within(path, from)).cloned().collect();
+            for path in paths {
+                if let Some(entry) = entries.remove(&path) {
+                    entries.insert(format!("{to}{}", &path[from.len()..]), entry);
+                }
+            }
+        }
+        state.sync_entries_of(parent(to));
+        state.events.push(DiskEvent::RenameDir { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    fn remove_dir(&self, dir: &str, files_max: usize) -> io::Result<bool> {
         let mut state = self.lock();
         state.call(DiskCall::RemoveDir, dir)?;
-        state.entries.retain(|path, _| !is_within(path, dir));
+        let within = state.entries.iter().filter(|(path, _)| is_within(path, dir));
+        let files = within.filter(|(_, entry)| matches!(entry, Entry::File(_)));
+        let files: Vec<String> = files.map(|(path, _)| path.clone()).collect();
+        let is_gone = files.len() <= files_max;
+        if is_gone {
+            state.entries.retain(|path, _| !is_within(path, dir));
+        }
+        for path in files.iter().take(files_max) {
+            state.entries.remove(path);
+        }
         state.events.push(DiskEvent::RemoveDir { dir: dir.to_owned() });
-        Ok(())
+        Ok(is_gone)
     }
 }
 

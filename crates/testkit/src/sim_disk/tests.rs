@@ -110,8 +110,8 @@ fn a_deleted_directory_may_come_back_in_part() {
     let (disk, _) = disk_with(b"1");
     open(&disk, "d/g").sync().unwrap();
     disk.sync_dir("d").unwrap();
-    disk.remove_dir("d").unwrap();
-    disk.remove_dir("d").unwrap();
+    assert!(disk.remove_dir("d", usize::MAX).unwrap());
+    assert!(disk.remove_dir("d", usize::MAX).unwrap());
     assert_eq!(disk.paths(), Vec::<String>::new());
     let outcomes: HashSet<Vec<String>> = seeds().map(|seed| disk.crash(seed).paths()).collect();
     assert!(outcomes.contains(&vec![]) && outcomes.contains(&vec!["d/f".into(), "d/g".into()]));
@@ -123,7 +123,7 @@ fn a_deleted_directory_may_come_back_in_part() {
 #[test]
 fn a_name_that_was_taken_over_leads_to_the_old_or_the_new_file() {
     let (disk, old) = disk_with(b"old");
-    disk.remove_dir("d").unwrap();
+    assert!(disk.remove_dir("d", usize::MAX).unwrap());
     disk.create_dir("d").unwrap();
     let new = open(&disk, "d/f");
     assert!(new.is_empty().unwrap());
@@ -140,7 +140,7 @@ fn similar_names_are_not_within_a_directory() {
     let (disk, _) = disk_with(b"1");
     disk.create_dir("dd/e").unwrap();
     open(&disk, "dd/e/f");
-    disk.remove_dir("d").unwrap();
+    assert!(disk.remove_dir("d", usize::MAX).unwrap());
     assert_eq!(disk.paths(), ["dd/e/f"]);
 }
 
@@ -224,7 +224,7 @@ fn events_tell_the_order() {
         failure: DiskFailure::Device,
     });
     disk.sync_dir("d").unwrap_err();
-    disk.remove_dir("d").unwrap();
+    assert!(disk.remove_dir("d", usize::MAX).unwrap());
     let path = || "d/f".to_owned();
     let dir = || "d".to_owned();
     let expect = [
