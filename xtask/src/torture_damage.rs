@@ -28,7 +28,7 @@ pub(crate) fn damage(
     let scratch = Scratch::new("torture-damage")?;
     let (pages, links, files) = match directory {
         Directory::Small => (120, 140, DamagedFiles::All),
-        Directory::Rotated => (420, 400, DamagedFiles::OfState),
+        Directory::Rotated => (1_100, 400, DamagedFiles::OfState),
     };
     println!("{directory:?}: crawls of {pages} pages with {links} links each");
     let dir = scratch.path().to_owned();
