@@ -19,6 +19,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use search_load::SearchLoad;
 use telusur_testkit::Along;
+use torture_damage::Directory;
 
 const USAGE: &str = "usage:
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
@@ -26,10 +27,10 @@ const USAGE: &str = "usage:
                                        is in the index once
   cargo xtask torture recover [ROUNDS] [SEED]   delete the state of killed crawls, copy running ones: every
                                        acknowledged page comes back
-  cargo xtask torture damage [COPIES] [SEED] [NUMBER]
+  cargo xtask torture damage [rotated] [COPIES] [SEED] [NUMBER]
                                        damage one file of each copy of a data directory: it has no effect or
-                                       is named, and nothing whole is destroyed (NUMBER: only that copy,
-                                       which stays)
+                                       is named, and nothing whole is destroyed (rotated: of one whose
+                                       journals were rotated; NUMBER: only that copy, which stays)
   cargo xtask torture disk [SEEDS]     change what a simulated disk has synced: no page is lost silently
   cargo xtask torture rm [KILLS] [SEED]         cut removals of crawls short: a crawl is all there or gone
   cargo xtask guard                    lure a crawl inside: no internal address is reached
@@ -78,9 +79,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
             let rounds = u32::try_from(number(numbers, 0, 50)?).context("too many rounds")?;
             torture::torture_recovering(rounds, number(numbers, 1, 1)?)?;
         }
+        ["torture", "damage", "rotated", numbers @ ..] if numbers.len() <= 3 => {
+            torture_damage(Directory::Rotated, numbers, 80)?;
+        }
         ["torture", "damage", numbers @ ..] if numbers.len() <= 3 => {
-            let copies = usize::try_from(number(numbers, 0, 600)?).context("too many copies")?;
-            torture_damage::damage(copies, number(numbers, 1, 1)?, numbers.get(2).copied())?;
+            torture_damage(Directory::Small, numbers, 560)?;
         }
         ["torture", "disk", numbers @ ..] if numbers.len() <= 1 => {
             torture_damage::disk(number(numbers, 0, 10_000)?)?;
@@ -116,6 +119,13 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn torture_damage(directory: Directory, numbers: &[&str], copies: u64) -> anyhow::Result<()> {
+    let copies = usize::try_from(number(numbers, 0, copies)?).context("too many copies")?;
+    let only = numbers.get(2).map(|_| number(numbers, 2, 0)).transpose()?;
+    let only = only.map(usize::try_from).transpose().context("the number of a copy")?;
+    torture_damage::damage(directory, copies, number(numbers, 1, 1)?, only)
 }
 
 fn search_load(words: &[&str], keep_in: Option<&str>) -> anyhow::Result<()> {

@@ -8,43 +8,41 @@ use telusur_testkit::{DamageTorture, DamagedFiles};
 
 use crate::build::{Scratch, release_program};
 
+/// The directory that is damaged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Directory {
+    /// Every kind of file, few pages.
+    Small,
+    /// Above 64 MB of changes, after which the state database begins another journal.
+    Rotated,
+}
+
 /// `only`: the number of the one copy that is looked at, and stays.
-pub(crate) fn damage(copies: usize, seed: u64, only: Option<&str>) -> anyhow::Result<()> {
-    let only = only.map(str::parse).transpose().context("the number of a copy")?;
+pub(crate) fn damage(
+    directory: Directory,
+    copies: usize,
+    seed: u64,
+    only: Option<usize>,
+) -> anyhow::Result<()> {
     let program = release_program()?;
     let scratch = Scratch::new("torture-damage")?;
-    // A small directory for most copies, and one whose journals were rotated: above 64 MB of changes.
-    let rotated = copies / 8;
-    let mut is_broken = false;
-    for (name, copies, pages, links, files) in [
-        ("small", copies - rotated, 120, 140, DamagedFiles::All),
-        ("rotated", rotated, 420, 400, DamagedFiles::OfState),
-    ] {
-        let dir = scratch.path().join(name);
-        std::fs::create_dir(&dir).context("make a scratch directory")?;
-        let torture = DamageTorture {
-            program: program.clone(),
-            scratch: dir,
-            copies,
-            seed,
-            pages,
-            links,
-            files,
-            only,
-        };
-        println!("{name}: crawls of {pages} pages with {links} links each");
-        let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-        let report = runtime.block_on(torture.run(|line| println!("{line}")));
-        let report = report.map_err(|error| anyhow::anyhow!("{error}"))?;
-        println!("{report}");
-        is_broken |= !report.wrong.is_empty();
-    }
-    if is_broken || only.is_some() {
+    let (pages, links, files) = match directory {
+        Directory::Small => (120, 140, DamagedFiles::All),
+        Directory::Rotated => (1_100, 400, DamagedFiles::OfState),
+    };
+    println!("{directory:?}: crawls of {pages} pages with {links} links each");
+    let dir = scratch.path().to_owned();
+    let torture = DamageTorture { program, scratch: dir, copies, seed, pages, links, files, only };
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let report = runtime.block_on(torture.run(|line| println!("{line}")));
+    let report = report.map_err(|error| anyhow::anyhow!("{error}"))?;
+    println!("{report}");
+    if only.is_some() {
         println!("kept for a look: {}", scratch.path().display());
     } else {
         scratch.delete()?;
     }
-    if is_broken {
+    if !report.wrong.is_empty() {
         bail!("promises were broken");
     }
     Ok(())

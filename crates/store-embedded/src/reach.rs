@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use crate::manifest::{self, CURRENT};
 use crate::state_files::{self, TableEnds};
-use crate::witness::{JournalReach, KeyspaceReach, ReachFile, Witness};
+use crate::witness::{KeyspaceReach, ReachFile, Witness};
 
 /// When a file was written, and which file it is.
 type Stamp = (u64, i64, i64);
@@ -94,7 +94,7 @@ impl Reach {
         let found = state_files::journal_paths(&self.state)?;
         self.witness.journals.retain(|journal, _| found.contains_key(journal));
         for journal in found.keys() {
-            self.witness.journals.entry(*journal).or_insert_with(JournalReach::default);
+            self.witness.journals.entry(*journal).or_default();
         }
         Ok(())
     }

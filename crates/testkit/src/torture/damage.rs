@@ -139,6 +139,10 @@ impl DamageTorture {
         for base in self.make_bases(served)? {
             known.push(self.ask_base(base, served)?);
         }
+        let is_rotated = |known: &Known| newest_journal(&known.files) != "state/0.jnl";
+        if self.files == DamagedFiles::OfState && !known.iter().all(is_rotated) {
+            return Err("the journals were not rotated: more pages or links are needed".to_owned());
+        }
         let plans = self.plans(&known);
         say(&format!("{} copies", plans.len()));
         let mut report = DamageReport::default();
