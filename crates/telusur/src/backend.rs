@@ -47,7 +47,24 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
         dir: dir.to_owned(),
         store: Arc::new(store),
         control_socket: DataDir::control_socket(dir),
-        index: Some(open_index(dir)?),
+        index: index_if_possible(dir),
+    })
+}
+
+/// Opens a data directory to build its index anew: whatever is wrong with the old one does not matter.
+pub fn open_to_rebuild(dir: &Path) -> Result<OpenStore, Message> {
+    let store = open_store(dir).map_err(|error| store_message(&error))?;
+    let path = DataDir::index(dir);
+    // Nobody else writes it any more when this is over.
+    if let Err(error @ IndexError::Locked) = open_lent_index(&path) {
+        return Err(index_message(&error));
+    }
+    let index = SearchIndex::create_anew(&path, IndexLimits::default());
+    Ok(OpenStore {
+        dir: dir.to_owned(),
+        store: Arc::new(store),
+        control_socket: DataDir::control_socket(dir),
+        index: Some(Arc::new(index.map_err(|error| index_message(&error))?)),
     })
 }
 
@@ -92,6 +109,17 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
         opened => opened,
     };
     opened.map(Arc::new).map_err(|error| index_message(&error))
+}
+
+/// The same for those who do not need it: without an index, what they store is indexed later.
+fn index_if_possible(dir: &Path) -> Option<Arc<SearchIndex>> {
+    match open_index(dir) {
+        Ok(index) => Some(index),
+        Err(error) => {
+            tracing::error!(%error, "the search index is made good later");
+            None
+        }
+    }
 }
 
 /// Opens an index that an indexer may still have in hand. The directory is ours, so that it was leased by
@@ -233,7 +261,7 @@ impl OwnControl {
         let was_closed = store.was_closed();
         let index = match index {
             IndexUse::None => None,
-            IndexUse::AsItIs => Some(open_index(dir)?),
+            IndexUse::AsItIs => index_if_possible(dir),
             IndexUse::IfThere => index_if_there(dir),
             IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
         };

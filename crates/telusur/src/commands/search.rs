@@ -8,13 +8,12 @@ use serde::Deserialize;
 use serde_json::json;
 use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
-use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
+use telusur_index::{Column, FacetBy, Sort};
 use telusur_ledger::{NewCrawl, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, PauseReason, Politeness, RobotsRules,
     Timestamp,
 };
-use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
 use crate::backend::{self, IndexUse};
@@ -392,15 +391,15 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
     if !backend::is_there(dir)? {
         return Err(backend::nothing_yet(dir).into());
     }
-    let mut open = backend::open(dir)?;
+    let open = match command {
+        IndexCommand::Rebuild => backend::open_to_rebuild(dir)?,
+        IndexCommand::Status => backend::open(dir)?,
+    };
     let failed = |error: &dyn std::fmt::Display| backend::index_message(error);
-    if matches!(command, IndexCommand::Rebuild) {
-        open.index = None;
-        let index = SearchIndex::create_anew(&DataDir::index(dir), IndexLimits::default())
-            .map_err(|error| failed(&error))?;
-        open.index = Some(std::sync::Arc::new(index));
-    }
-    let Some(index) = open.index.clone() else { return Ok(0) };
+    let index = match open.index.clone() {
+        Some(index) => index,
+        None => backend::open_index(dir)?,
+    };
     let indexer = Indexer::new(open.store.clone(), index.clone());
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let looked_at = make_searchable(&indexer, &mut display)?;

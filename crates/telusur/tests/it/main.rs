@@ -5,6 +5,7 @@
 
 mod config;
 mod crawl;
+mod damaged_index;
 mod directory;
 mod explain;
 mod following;
