@@ -30,7 +30,7 @@ pub enum IndexError {
     #[error("the search index cannot be written at the moment")]
     Unwritable,
     /// The disk failed or is full.
-    #[error("search index: {0}")]
+    #[error("search index: {}", disk_text(.0))]
     Disk(#[from] io::Error),
     /// The engine failed in a way that nothing above explains.
     #[error("search index: {0}")]
@@ -86,9 +86,25 @@ impl From<TantivyError> for IndexError {
             | TantivyError::LockFailure(LockError::IoError(ref io_error), _) => {
                 Self::Disk(copy_of(io_error))
             }
+            // A thread of the engine met a full disk, and its error has come here as text.
+            TantivyError::InternalError(ref text)
+            | TantivyError::ErrorInThread(ref text)
+            | TantivyError::SystemError(ref text)
+                if text.contains(NO_SPACE_TEXT) =>
+            {
+                Self::Disk(io::ErrorKind::StorageFull.into())
+            }
+            TantivyError::ErrorInThread(_) => Self::Unwritable,
             _ => Self::Engine(error),
         }
     }
+}
+
+/// What an error of a full disk reads as.
+const NO_SPACE_TEXT: &str = "os error 28";
+
+fn disk_text(error: &io::Error) -> String {
+    if is_full(error) { "the disk is full".to_owned() } else { error.to_string() }
 }
 
 /// The engine shares its errors and shows them as programmers write them; people are told what the system
@@ -130,4 +146,28 @@ fn is_full(error: &io::Error) -> bool {
 
 fn named(path: &Path, error: &io::Error) -> String {
     format!("{}: {}", path.display(), copy_of(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A full disk once read as "Internal error: 'No space left on device (os error 28)'" or as "An index
+    /// writer was killed".
+    #[test]
+    fn a_full_disk_is_called_so() {
+        let text = "No space left on device (os error 28)".to_owned();
+        for error in [
+            TantivyError::InternalError(text.clone()),
+            TantivyError::ErrorInThread(text),
+            TantivyError::IoError(std::sync::Arc::new(io::Error::from_raw_os_error(28))),
+        ] {
+            let error = IndexError::from(error);
+            assert!(error.is_disk_full(), "{error:?}");
+            assert_eq!(error.to_string(), "search index: the disk is full");
+        }
+        let error = TantivyError::ErrorInThread("An index writer was killed.".into());
+        let error = IndexError::from(error);
+        assert!(matches!(error, IndexError::Unwritable), "{error:?}");
+    }
 }

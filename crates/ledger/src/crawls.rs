@@ -4,14 +4,18 @@ use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault
 
 use crate::fold::{CrawlRow, decode_row, encode_row, names_of};
 use crate::layout::{self, crawl_key, decode};
+use crate::memory::Memory;
 use crate::storage::{Batch, Bodies, Rows, Storage, Table, WriteRows};
 use crate::{
-    CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl, Step,
-    StoreError, VerifyReport, verify,
+    CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl,
+    ScrubState, Step, StoreError, VerifyReport, scrub, verify,
 };
 
 /// Rows deleted in one batch while a crawl is removed.
 const REMOVE_BATCH_ROWS: usize = 10_000;
+/// With less space than this the bodies of a removed crawl are deleted before its rows. A million rows take
+/// 50 MB of journal.
+const REMOVAL_FREE_BYTES: u64 = 64 << 20;
 
 impl<S: Storage> CrawlStore for Ledger<S> {
     fn create(&self, new: NewCrawl) -> Result<CrawlRecord, StoreError> {
@@ -50,8 +54,25 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
-        let rows = all_rows(self.rows())?;
-        rows.into_iter().filter(|row| !row.removing).map(|row| self.record(row)).collect()
+        let mut records = Vec::new();
+        for row in self.rows().prefix(Table::Crawls, []) {
+            let (key, value) = row?;
+            let record = decode_row(&value).and_then(|row| match row.removing {
+                true => Ok(None),
+                false => self.record(row).map(Some),
+            });
+            match record {
+                Ok(record) => records.extend(record),
+                // It is that crawl's trouble; `verify` names it as well.
+                Err(error) if error.is_of_rows() => {
+                    let crawl = layout::crawl_of(&key).map(|no| no.to_string());
+                    let crawl = crawl.unwrap_or_else(|_| "a crawl".to_owned());
+                    tracing::error!(crawl, %error, "a crawl is not listed: its row is damaged");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(records)
     }
 
     fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError> {
@@ -104,6 +125,14 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
         verify::verify(self, links_of)
     }
+
+    fn scrub(&self, bytes_max: u64, at: Timestamp) -> Result<ScrubState, StoreError> {
+        scrub::scrub(self, bytes_max, at)
+    }
+
+    fn scrubbed(&self) -> Result<Option<ScrubState>, StoreError> {
+        scrub::last(self)
+    }
 }
 
 impl<S: Storage> Ledger<S> {
@@ -129,16 +158,27 @@ impl<S: Storage> Ledger<S> {
             let bytes = row?.1;
             // At every start, for every crawl: most rows need not be read any further.
             if may_be_removing(&bytes) {
-                removing.extend(Some(decode_row(&bytes)?).filter(|row| row.removing));
+                // A row that cannot be read is that crawl's trouble.
+                removing.extend(decode_row(&bytes).ok().filter(|row| row.removing));
             }
         }
-        removing.iter().try_for_each(|row| self.remove_rows(row.crawl.no))
+        for no in removing.iter().map(|row| row.crawl.no) {
+            match self.remove_rows(no) {
+                // So is one that cannot be removed: it is tried again at the next start.
+                Err(error @ (StoreError::Io { .. } | StoreError::Unreadable { .. })) => {
+                    tracing::error!(crawl = %no, %error, "a removal cannot be finished");
+                }
+                other => other?,
+            }
+        }
+        Ok(())
     }
 
     /// Deletes everything of a crawl, its own row last: until then the removal can be resumed. In the step
     /// that deletes that row the removal gets its place in the order of changes, behind all pages of the
     /// crawl: followers of the order hear of it, once.
     fn remove_rows(&self, no: CrawlNo) -> Result<(), StoreError> {
+        self.make_room_for_removal(no)?;
         for table in Table::OF_CRAWL {
             self.remove_prefix(table, no)?;
         }
@@ -156,6 +196,24 @@ impl<S: Storage> Ledger<S> {
         batch.insert(Table::Order, layout::order_key(memory.seq), layout::removal_entry(no));
         batch.insert(Table::Meta, layout::META_SEQ, memory.seq.to_be_bytes());
         self.rows().commit(batch)
+    }
+
+    /// On a disk that is nearly full the bodies of a crawl whose removal has begun go first: deleting its
+    /// rows writes more before it frees anything. Nobody reads them any more.
+    fn make_room_for_removal(&self, no: CrawlNo) -> Result<(), StoreError> {
+        match self.storage().free_bytes()? {
+            Some(free) if free < REMOVAL_FREE_BYTES => self.bodies().remove(no),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Goes back to what the last commit made durable, after a step that was not written: a row that it
+    /// needed cannot be read.
+    pub(crate) fn forget_unwritten(&self, memory: &mut Memory) -> Result<(), StoreError> {
+        let (durable, _) = Memory::load(self.rows(), self.key_seed())?;
+        *memory = durable;
+        self.recent().clear();
+        Ok(())
     }
 
     fn remove_prefix(&self, table: Table, no: CrawlNo) -> Result<(), StoreError> {
@@ -179,10 +237,6 @@ impl<S: Storage> Ledger<S> {
 pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
     let bytes = rows.get(Table::Crawls, crawl_key(no))?;
     bytes.map(|bytes| decode_row(&bytes)).transpose()
-}
-
-fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
-    rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
 }
 
 /// Whether a row says that its removal has begun. It may also be a pattern or a name that says so.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use telusur_ledger::{StateDamage, StoreError};
 
 use crate::private_files::{close_to_others, create_private_dir, private_file};
+use crate::reserve::{self, RESERVE_FILE};
 use crate::{io_error, state_files};
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
@@ -22,7 +23,7 @@ const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may be in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 10] = [
+const OWN_ENTRIES: [&str; 11] = [
     VERSION_FILE,
     VERSION_FILE_NEW,
     LOCK_FILE,
@@ -33,6 +34,7 @@ const OWN_ENTRIES: [&str; 10] = [
     PARSER_SOCKET,
     KEYS_FILE,
     KEYS_LOCK,
+    RESERVE_FILE,
 ];
 const STATE: &str = "state";
 const BODIES: &str = "bodies";
@@ -75,6 +77,8 @@ impl DataDir {
         refuse_foreign(root)?;
         create_private_dir(root).map_err(named)?;
         let mut lock = take_lock(root)?;
+        // Everything from here on writes a little.
+        reserve::release_if_full(root);
         let (version, is_new) = match read_version(root)? {
             Some(version) => {
                 let state = root.join(STATE);
@@ -113,6 +117,7 @@ impl DataDir {
         if self.is_new || self.is_older() {
             finish_making(&self.root).map_err(named)?;
         }
+        reserve::top_up_if_plenty(&self.root);
         Ok(())
     }
 
@@ -182,6 +187,15 @@ impl DataDir {
     /// Entries that do not belong into the directory.
     pub(crate) fn strangers(&self) -> io::Result<Vec<String>> {
         strangers(&self.root, &[VERSION_FILE_NEW])
+    }
+}
+
+impl Drop for DataDir {
+    /// What was freed meanwhile is reserved for the next who meets a full disk.
+    fn drop(&mut self) {
+        if self.root.join(VERSION_FILE).exists() {
+            reserve::top_up(&self.root);
+        }
     }
 }
 

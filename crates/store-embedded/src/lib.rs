@@ -10,6 +10,7 @@ mod disk;
 mod journal;
 mod manifest;
 mod private_files;
+mod reserve;
 mod segment;
 mod state_files;
 mod tables;
@@ -25,6 +26,11 @@ pub use crate::directory::{DataDir, Found};
 pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub use crate::segment::Segments;
 pub use crate::tables::Tables;
+
+/// Bytes left on the disk of a directory, which need not be open.
+pub fn free_bytes(dir: &Path) -> std::io::Result<u64> {
+    reserve::free_bytes(dir)
+}
 
 /// A ledger in a data directory.
 pub type EmbeddedStore = Ledger<Directory>;
@@ -82,10 +88,10 @@ impl Storage for Directory {
 
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
         let root = self.directory.root();
-        let stat = rustix::fs::statvfs(root).map_err(|error| {
-            io_error(format!("ask for the free space of {}", root.display()), error.into())
+        let free = reserve::free_bytes(root).map_err(|error| {
+            io_error(format!("ask for the free space of {}", root.display()), error)
         })?;
-        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+        Ok(Some(free))
     }
 
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
@@ -97,8 +103,12 @@ impl Storage for Directory {
 pub(crate) fn io_error(doing: impl Into<String>, source: std::io::Error) -> StoreError {
     let doing = doing.into();
     match source.kind() {
+        // What the system says of it says nothing more; what we found out about it does.
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            StoreError::DiskFull(format!("{doing}: {source}"))
+            StoreError::DiskFull(match source.raw_os_error() {
+                Some(_) => doing,
+                None => format!("{doing}: {source}"),
+            })
         }
         _ => StoreError::Io { doing, source },
     }

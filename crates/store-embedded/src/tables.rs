@@ -14,6 +14,7 @@ use telusur_ledger::{Batch, Rows, StoreError, Table, WriteRows};
 use telusur_model::CrawlNo;
 
 use crate::manifest::BadFile;
+use crate::reserve::{self, Reserve};
 use crate::{io_error, state_files};
 
 /// Blocks of the key-value database held in memory.
@@ -36,6 +37,9 @@ pub struct Tables {
     database: Database,
     /// In the order of [`Table::ALL`].
     keyspaces: [Keyspace; Table::ALL.len()],
+    path: PathBuf,
+    /// Of the data directory: a database that a write failed takes no other, so that none is begun on a full disk.
+    reserve: Reserve,
     /// Last: it writes down how far the files have come when the database is closed.
     _closing: Closing,
 }
@@ -68,7 +72,9 @@ impl Tables {
             keyspaces.push(opened.map_err(engine_error)?);
         }
         let keyspaces = keyspaces.try_into().unwrap_or_else(|_| unreachable!("one for each table"));
-        Ok(Self { database, keyspaces, _closing: Closing(path.to_owned()) })
+        let reserve = Reserve::of(path.parent().unwrap_or(path));
+        let path = path.to_owned();
+        Ok(Self { database, keyspaces, _closing: Closing(path.clone()), path, reserve })
     }
 
     fn keyspace(&self, table: Table) -> &Keyspace {
@@ -138,6 +144,7 @@ impl WriteRows for Tables {
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        self.reserve.before_write();
         let mut written = self.database.batch().durability(Some(PersistMode::SyncData));
         for change in batch.into_changes() {
             let keyspace = self.keyspace(change.table);
@@ -146,7 +153,7 @@ impl WriteRows for Tables {
                 None => written.remove(keyspace, change.key),
             }
         }
-        written.commit().map_err(engine_error)
+        written.commit().map_err(|error| write_error(&self.path, error))
     }
 }
 
@@ -244,6 +251,33 @@ fn opening_error(state: &Path, error: fjall::Error) -> StoreError {
             state_files::damaged(state, BadFile { path, byte: None, what: why })
         }),
         other => other,
+    }
+}
+
+/// The same for what was written. After a write that failed, also one in the background, the engine takes no
+/// other and does not say why: most often the disk is full.
+fn write_error(state: &Path, error: fjall::Error) -> StoreError {
+    /// With less than this a memory table or two cannot be written out.
+    const FULL_BYTES: u64 = 16 << 20;
+    let full = |free: u64| {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::StorageFull,
+            format!("{} kB free", free / 1000),
+        );
+        io_error("write the rows of the crawls in state/", source)
+    };
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            let source = reserve::with_free_space(state, source);
+            io_error("write the rows of the crawls in state/", source)
+        }
+        fjall::Error::Poisoned => match reserve::free_bytes(state) {
+            Ok(free) if free < FULL_BYTES => full(free),
+            Ok(_) | Err(_) => {
+                StoreError::Engine("an earlier write failed; start again to recover".to_owned())
+            }
+        },
+        other => engine_error(other),
     }
 }
 

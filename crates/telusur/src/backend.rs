@@ -13,6 +13,7 @@ use telusur_store_embedded::{DataDir, EmbeddedStore, Found};
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
+use crate::units::{show_size, write_size};
 
 /// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
 const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -52,8 +53,10 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
 }
 
 /// Opens a data directory to build its index anew: whatever is wrong with the old one does not matter.
-pub fn open_to_rebuild(dir: &Path) -> Result<OpenStore, Message> {
+/// Refused on a disk with less space than this.
+pub fn open_to_rebuild(dir: &Path, free_bytes_min: u64) -> Result<OpenStore, Message> {
     let store = open_store(dir).map_err(|error| store_message(&error))?;
+    expect_space(&store, free_bytes_min)?;
     let path = DataDir::index(dir);
     // Nobody else writes it any more when this is over.
     if let Err(error @ IndexError::Locked) = open_lent_index(&path) {
@@ -129,9 +132,33 @@ fn open_lent_index(path: &Path) -> Result<SearchIndex, IndexError> {
     when_free(GIVEN_BACK_WAIT_MAX, is_had, || SearchIndex::open(path, IndexLimits::default()))
 }
 
+/// What helps when there is no space.
+const SPACE_HINT: &str = "Nothing is lost. Free space, or delete a crawl: telusur rm ID";
+
+/// Refuses to write when less space is left than the settings want to keep.
+pub fn expect_space(store: &dyn Store, free_bytes_min: u64) -> Result<(), Message> {
+    let free = store.free_bytes().map_err(|error| store_message(&error))?;
+    match free.filter(|free| *free < free_bytes_min) {
+        None => Ok(()),
+        Some(free) => Err(no_space(free, free_bytes_min)
+            .hint(format!("{SPACE_HINT}; or leave less: --min-free-disk SIZE"))),
+    }
+}
+
+/// Says how much space is left, and how much there should be.
+pub fn no_space(free: u64, free_bytes_min: u64) -> Message {
+    let (free, min) = (show_size(free), write_size(free_bytes_min));
+    Message::new(Code::DiskFull, format!("only {free} free (limits.min_free_disk is {min})"))
+}
+
 /// What went wrong with the search index, for people.
 pub fn index_message(error: &dyn std::fmt::Display) -> Message {
-    Message::new(Code::Storage, error.to_string())
+    let what = error.to_string();
+    // Both the store and the index call it so, whatever they wanted to write.
+    if what.contains("the disk is full") {
+        return Message::new(Code::DiskFull, what).hint(SPACE_HINT);
+    }
+    Message::new(Code::Storage, what)
         .hint("The index is made from the stored pages; build it anew with: telusur index rebuild")
 }
 
@@ -191,7 +218,7 @@ impl IndexUse {
     fn of(request: &Request) -> Self {
         match request {
             Request::Search(_) | Request::Suggest { .. } | Request::Rank { .. } => Self::UpToDate,
-            Request::Verify => Self::IfThere,
+            Request::Verify | Request::Scrub { .. } => Self::IfThere,
             Request::Remove { .. } | Request::Cancel { .. } => Self::AsItIs,
             _ => Self::None,
         }
@@ -306,12 +333,25 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
             tracing::warn!(%error, "the search index is built anew");
             index.distrust();
         }
+        // What is in the index can be found.
+        Err(error) if is_disk_full(&error) => {
+            tracing::warn!(%error, "pages that were stored lately are not found yet");
+            return Ok(index);
+        }
         Err(error) => return Err(index_message(&error)),
     }
     drop(index);
     let index = open_index(dir)?;
     bring_up_to_date(store, &index).map_err(|error| index_message(&error))?;
     Ok(index)
+}
+
+fn is_disk_full(error: &FollowError) -> bool {
+    match error {
+        FollowError::Index(error) => error.is_disk_full(),
+        FollowError::Store(error) => matches!(error, StoreError::DiskFull(_)),
+        FollowError::Failed(_) | FollowError::Panicked => false,
+    }
 }
 
 fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), FollowError> {
@@ -334,7 +374,7 @@ fn expect_data(dir: &Path, request: &Request) -> Result<(), Message> {
     }
     let nothing = nothing_yet(dir);
     Err(match request {
-        Request::Verify => Message { code: Code::NotVerified, ..nothing },
+        Request::Verify | Request::Scrub { .. } => Message { code: Code::NotVerified, ..nothing },
         _ => nothing,
     })
 }
@@ -357,7 +397,7 @@ pub fn store_message(error: &StoreError) -> Message {
         StoreError::Locked { .. } => Message::new(Code::Locked, what)
             .hint("Wait for it or stop it (telusur stop last), or use another directory: --data"),
         StoreError::DiskFull(_) => Message::new(Code::DiskFull, what)
-            .hint("Nothing is lost. Free space, then: telusur resume last"),
+            .hint(format!("{SPACE_HINT}; then go on: telusur resume last")),
         StoreError::Unusable(_) => Message::new(Code::UnusableData, what),
         StoreError::StateDamaged(damage) => {
             let help = damage.help();
@@ -403,6 +443,7 @@ fn answer_message(code: &str, text: String) -> Message {
         "no_such_crawl" => Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls"),
         "wrong_state" => Message::new(Code::WrongState, text),
         "bad_argument" => Message::new(Code::BadArgument, text),
+        control::DISK_FULL => Message::new(Code::DiskFull, text).hint(SPACE_HINT),
         control::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
             .hint("It is built anew from the stored pages when it is next opened: try again"),
         _ => Message::new(Code::Storage, text),

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use telusur_index::SearchIndex;
-use telusur_ledger::{CrawlRecord, Store, UrlState, VerifyReport};
+use telusur_ledger::{CrawlRecord, Store, StoreError, UrlState, VerifyReport};
 use telusur_model::{
     Change, Crawl, CrawlNo, CrawlState, FinishReason, Host, PageRecord, PageUrl, PauseReason,
     Reason, Scope, SiteShare, Timestamp, Verdict,
@@ -14,7 +14,7 @@ use telusur_parse_pool::InProcess;
 
 use super::{
     CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
-    politeness, reparse, retry, search, verify_index,
+    politeness, reparse, retry, scrub, search, verify_index,
 };
 use crate::change::CrawlChange;
 use crate::error::RequestError;
@@ -30,6 +30,9 @@ const RUNS_IN_LINE_MAX: usize = 5_000;
 
 /// The code of an error that asking again may mend: the index is built anew when it is next opened.
 pub const DAMAGED_INDEX: &str = "damaged_index";
+
+/// The code of an error that space on the disk mends.
+pub const DISK_FULL: &str = "disk_full";
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -157,14 +160,14 @@ impl Control {
                 let crawl = crawl.map(|record| record.crawl.no);
                 search::rank(self.index()?, crawl, *sites, *max, emit)?;
             }
-            Request::Reparse { crawl } => {
+            Request::Reparse { crawl, free_bytes_min } => {
                 let record = self.find(crawl)?;
                 let no = record.crawl.no;
                 if self.is_live(no) {
                     let what = format!("{no} is running; stop it first");
                     return Err(RequestError::WrongState(what));
                 }
-                reparse::reparse(&self.pages, record, (self.wall)(), emit)?;
+                reparse::reparse(&self.pages, record, (self.wall)(), *free_bytes_min, emit)?;
                 if let Some((engine, _)) = &self.engine {
                     engine.wake_followers();
                 }
@@ -174,6 +177,10 @@ impl Control {
                 let live = self.engine.as_ref().filter(|_| self.is_live(record.crawl.no));
                 let count = retry::retry(&self.store, live, &record)?;
                 emit(Reply::Retried { count });
+            }
+            Request::Scrub { bytes_per_second } => {
+                let (store, index) = (self.store.as_ref(), self.index.as_deref());
+                scrub::scrub(store, index, *bytes_per_second, self.wall, emit)?;
             }
             Request::Verify => {
                 emit(Reply::Verified(self.verify()?));
@@ -584,6 +591,8 @@ fn code(error: &RequestError) -> &'static str {
         RequestError::BadArgument(_) => "bad_argument",
         RequestError::Stopped => "stopped",
         RequestError::Index(error) if error.needs_rebuild() => DAMAGED_INDEX,
+        RequestError::Store(StoreError::DiskFull(_)) => DISK_FULL,
+        RequestError::Index(error) if error.is_disk_full() => DISK_FULL,
         RequestError::Store(_) | RequestError::Index(_) => "storage",
     }
 }

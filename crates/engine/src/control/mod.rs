@@ -11,13 +11,14 @@ mod handle;
 mod politeness;
 mod reparse;
 mod retry;
+mod scrub;
 mod search;
 mod socket;
 mod verify_index;
 
 use serde::{Deserialize, Serialize};
 use telusur_index::{TopPage, TopSite};
-use telusur_ledger::{CrawlRecord, UrlRecord, VerifyReport};
+use telusur_ledger::{CrawlRecord, ScrubState, UrlRecord, VerifyReport};
 use telusur_model::{
     ContentKind, CrawlNo, CrawlState, EngineFault, IdRun, PageRecord, Progress, Reason, SiteShare,
     Timestamp, WalkCoverage,
@@ -29,9 +30,10 @@ use crate::followers::FollowerReport;
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
-pub use self::handle::{Control, DAMAGED_INDEX};
+pub use self::handle::{Control, DAMAGED_INDEX, DISK_FULL};
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
+pub use self::scrub::{pause as scrub_pause, piece_bytes as scrub_piece_bytes};
 pub use self::search::{SearchHit, SearchReply, SearchRequest};
 pub use self::socket::{SocketGuard, ask, is_served, serve};
 
@@ -125,9 +127,17 @@ pub enum Request {
     Reparse {
         /// Which crawl.
         crawl: String,
+        /// Nothing is written when less space than this is left.
+        #[serde(default)]
+        free_bytes_min: u64,
     },
     /// Checks the store.
     Verify,
+    /// Reads everything that is stored, from where the last reading ended.
+    Scrub {
+        /// No faster than this; 0 is as fast as it goes.
+        bytes_per_second: u64,
+    },
     /// A crawl waits.
     Pause {
         /// Which.
@@ -233,6 +243,8 @@ pub enum Reply {
     TopSite(TopSite),
     /// What came of a check.
     Verified(VerifyReport),
+    /// How far everything has been read, and what is damaged.
+    Scrubbed(Box<ScrubState>),
     /// URLs, or ids, that are asked again.
     Retried {
         /// How many.

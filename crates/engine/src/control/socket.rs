@@ -120,6 +120,7 @@ impl Places {
             | Request::Content { .. }
             | Request::Coverage { .. }
             | Request::Reparse { .. }
+            | Request::Scrub { .. }
             | Request::Verify => &self.streams,
             Request::Crawls
             | Request::CrawlList

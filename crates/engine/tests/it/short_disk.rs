@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
     Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl, NewlyQueued,
-    Packed, PageStore, QueueRange, Step, StoreChange, StoreError, TrapMark, UrlRecord,
+    Packed, PageStore, QueueRange, ScrubState, Step, StoreChange, StoreError, TrapMark, UrlRecord,
     VerifyReport,
 };
 use telusur_model::{
@@ -96,6 +96,14 @@ impl CrawlStore for ShortDisk {
 
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
         self.store.verify(links_of)
+    }
+
+    fn scrub(&self, bytes_max: u64, at: Timestamp) -> Result<ScrubState, StoreError> {
+        self.store.scrub(bytes_max, at)
+    }
+
+    fn scrubbed(&self) -> Result<Option<ScrubState>, StoreError> {
+        self.store.scrubbed()
     }
 }
 

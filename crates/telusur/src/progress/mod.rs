@@ -14,7 +14,7 @@ use telusur_model::{Moment, Progress};
 use crate::terminal::Terminal;
 
 pub use drawing::{Drawing, plain_line};
-pub use indexing::{Imported, Indexing};
+pub use indexing::{Imported, Indexing, Scrubbed};
 pub use strip::{count_parts, leg_text, legend, strip_line};
 
 /// Least time between two drawings: more than ten in a second only flicker.
@@ -77,6 +77,14 @@ impl ProgressDisplay {
         if self.is_due(now) {
             let plain = || imported.plain_line();
             self.draw(plain, |terminal, ticks| imported.live_line(terminal, ticks));
+        }
+    }
+
+    /// Shows how much was read to find damage, unless that was shown a moment ago.
+    pub fn update_scrubbed(&mut self, scrubbed: Scrubbed, now: Moment) {
+        if self.is_due(now) {
+            let plain = || scrubbed.plain_line();
+            self.draw(plain, |terminal, ticks| scrubbed.live_line(terminal, ticks));
         }
     }
 
