@@ -21,7 +21,7 @@ use telusur_model::{
 use tokio::sync::mpsc;
 
 use crate::crawl_task::{Event, Reply};
-use crate::faults::Faults;
+use crate::faults::{self, Faults, is_of_reading, may_be_of_crawl};
 use crate::pipeline::Load;
 use crate::prerequisites::{StoredRobots, is_fresh};
 use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
@@ -35,6 +35,9 @@ const GROUP_WAIT: Duration = Duration::from_millis(50);
 const NAP: Duration = Duration::from_millis(4);
 /// How often the free space is looked at.
 const FREE_SPACE_EVERY: Duration = Duration::from_secs(1);
+/// Space without which nothing is stored, whatever limit was set: the state database writes out memory tables and
+/// compacts them beside what a step brings, and takes no more writes after one that failed.
+pub const FREE_BYTES_LEAST: u64 = 16 << 20;
 /// The share of the limit by which more space must be free before paused crawls go on.
 const SPACE_MARGIN: u64 = 10;
 
@@ -118,6 +121,10 @@ pub(crate) enum Written {
         crawl: CrawlNo,
         state: CrawlState,
     },
+    /// A crawl whose rows or bodies cannot be read or written is paused.
+    SetAside {
+        crawl: CrawlNo,
+    },
     /// So much space is left.
     Space {
         free_bytes: u64,
@@ -174,7 +181,7 @@ impl Writer {
             let mut next = Some(first);
             while let Some(item) = next.take() {
                 let of_crawl: Vec<CrawlNo> = item.crawl().into_iter().collect();
-                self.faults.watch_store(&of_crawl, || self.take(item, &mut group))?;
+                self.faults.watch(&of_crawl, || self.take(item, &mut group))?;
                 if group.visits() >= GROUP_VISITS_MAX {
                     break;
                 }
@@ -239,7 +246,7 @@ impl Writer {
                 group.prerequisites.push((*visit, *end));
             }
             CommitWork::Robots { crawl, url, product_token } => {
-                let row = self.faults.watch_read(crawl, || self.store.origin(&url.origin()))?;
+                let row = self.origin(&url.origin())?;
                 let stored = row.and_then(|row| StoredRobots::of(row, &product_token));
                 self.report(Written::Robots { crawl, url, stored });
             }
@@ -254,15 +261,23 @@ impl Writer {
                 // In a step of its own: nothing else waits for the many links that it may bring.
                 self.commit(group)?;
                 let step = Step::of(LedgerEvent::BudgetsRaised { crawl });
-                let effects = self.faults.watch_store(&[crawl], || self.store.commit(step))?;
-                self.report(Written::LetIn { crawl, effects });
+                match self.store.commit(step) {
+                    Ok(effects) => self.report(Written::LetIn { crawl, effects }),
+                    Err(error) if may_be_of_crawl(&error) => self.set_aside(crawl, &error)?,
+                    Err(error) => return Err(error),
+                }
             }
             CommitWork::Refill { crawl, host, region, after, max } => {
                 let later = region == Region::Later;
                 let ask = QueueRange { crawl, host: &host, later, after, max };
-                let queued = self.faults.watch_read(crawl, || self.store.queued(ask))?;
-                let exhausted = queued.len() < max;
-                self.report(Written::Refill { crawl, host, region, queued, exhausted });
+                match self.store.queued(ask) {
+                    Ok(queued) => {
+                        let exhausted = queued.len() < max;
+                        self.report(Written::Refill { crawl, host, region, queued, exhausted });
+                    }
+                    Err(error) if is_of_reading(&error) => self.set_aside(crawl, &error)?,
+                    Err(error) => return Err(error),
+                }
             }
             CommitWork::Space => {
                 // A little more than the limit, or crawls would be paused again at once.
@@ -273,8 +288,11 @@ impl Writer {
             }
             CommitWork::State { crawl, state } => {
                 self.commit(group)?;
-                self.store.set_state(crawl, state, self.clock.wall())?;
-                self.report(Written::State { crawl, state });
+                match self.store.set_state(crawl, state, self.clock.wall()) {
+                    Ok(()) => self.report(Written::State { crawl, state }),
+                    Err(error) if error.is_of_rows() => self.set_aside(crawl, &error)?,
+                    Err(error) => return Err(error),
+                }
             }
             CommitWork::HasAsked { crawl } => {
                 self.commit(group)?;
@@ -282,9 +300,15 @@ impl Writer {
             }
             CommitWork::Change { crawl, reply } => {
                 self.commit(group)?;
-                self.store.change(&crawl)?;
                 // Who asked may have left.
-                let _ = reply.send(Ok(()));
+                match self.store.change(&crawl) {
+                    Ok(()) => drop(reply.send(Ok(()))),
+                    Err(error) if error.is_of_rows() => {
+                        self.set_aside(crawl.no, &error)?;
+                        drop(reply.send(Err(error.into())));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())
@@ -297,7 +321,7 @@ impl Writer {
         end: &PrerequisiteEnd,
     ) -> Result<Option<OriginRow>, StoreError> {
         let origin = visit.first_url().origin();
-        let before = self.faults.watch_read(visit.crawl, || self.store.origin(&origin))?;
+        let before = self.origin(&origin)?;
         Ok(match end {
             // Rules that still hold are not forgotten because their origin is down.
             PrerequisiteEnd::Robots(RobotsEnd::Unreachable { .. })
@@ -318,6 +342,18 @@ impl Writer {
         })
     }
 
+    /// What is known about an origin. A row that cannot be read is asked for again, and replaced: it belongs to
+    /// no crawl.
+    fn origin(&self, origin: &str) -> Result<Option<OriginRow>, StoreError> {
+        match self.store.origin(origin) {
+            Err(error) if error.is_of_rows() => {
+                tracing::warn!(origin, %error, "what is known about an origin is damaged");
+                Ok(None)
+            }
+            read => read,
+        }
+    }
+
     fn is_relied_on(&self, row: &OriginRow) -> bool {
         let has_rules = match row.robots {
             RobotsAnswer::Text { .. } | RobotsAnswer::Missing { .. } => true,
@@ -327,14 +363,63 @@ impl Writer {
     }
 
     fn commit(&self, group: &mut Group) -> Result<(), StoreError> {
-        if group.is_empty() {
+        if group.is_empty() || self.must_wait_for_space()? {
             return Ok(());
         }
         let Group { step, load, prerequisites, .. } = std::mem::take(group);
         let crawls: Vec<CrawlNo> = step.crawls().into_iter().collect();
-        let effects = self.faults.watch_store(&crawls, || self.store.commit(step))?;
+        // Should one of several crawls have a fault, the others are committed without it.
+        let spare = (crawls.len() > 1).then(|| step.clone());
+        let effects = match self.faults.watch(&crawls, || self.store.commit(step)) {
+            Ok(effects) => effects,
+            Err(error) if may_be_of_crawl(&error) => {
+                match (spare, crawls.as_slice()) {
+                    (Some(step), _) => self.commit_apart(step)?,
+                    (None, [crawl]) => self.set_aside(*crawl, &error)?,
+                    (None, _) => return Err(error),
+                }
+                Effects::default()
+            }
+            Err(error) => return Err(error),
+        };
         self.report(Written::Step { effects, load, prerequisites });
         Ok(())
+    }
+
+    /// Commits a step of several crawls crawl by crawl. Those whose part cannot be committed are set aside.
+    fn commit_apart(&self, step: Step) -> Result<(), StoreError> {
+        for (crawl, part) in step.by_crawl() {
+            match (self.store.commit(part), crawl) {
+                (Ok(effects), _) => {
+                    let (load, prerequisites) = (Load::default(), Vec::new());
+                    self.report(Written::Step { effects, load, prerequisites });
+                }
+                (Err(error), Some(crawl)) if may_be_of_crawl(&error) => {
+                    self.set_aside(crawl, &error)?;
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_aside(&self, crawl: CrawlNo, error: &StoreError) -> Result<(), StoreError> {
+        faults::set_aside(self.store.as_ref(), self.clock.as_ref(), crawl, error)?;
+        self.report(Written::SetAside { crawl });
+        Ok(())
+    }
+
+    /// Whether there is so little space that a step must not be begun: the rows that all crawls share might
+    /// not be written to their end. It is kept until there is more; if the process ends before, its visits are
+    /// still queued.
+    fn must_wait_for_space(&self) -> Result<bool, StoreError> {
+        let least = self.free_bytes_min.min(FREE_BYTES_LEAST);
+        let Some(free_bytes) = self.store.free_bytes()? else { return Ok(false) };
+        let is_low = free_bytes < least;
+        if is_low {
+            self.report(Written::Space { free_bytes, is_low });
+        }
+        Ok(is_low)
     }
 
     fn check_space(&self) -> Result<(), StoreError> {

@@ -103,6 +103,7 @@ impl Event {
                 Written::Robots { crawl, .. }
                 | Written::LetIn { crawl, .. }
                 | Written::Refill { crawl, .. }
+                | Written::SetAside { crawl }
                 | Written::State { crawl, .. },
             ) => Some(*crawl),
             Self::Written(Written::Step { .. } | Written::Space { .. })
@@ -451,6 +452,7 @@ impl CrawlTask {
                 self.frontier.refill(crawl, &host, region, visits, exhausted);
             }
             Written::State { crawl, state } => self.state_written(crawl, state),
+            Written::SetAside { crawl } => self.set_aside(crawl),
             Written::Robots { crawl, url, stored } => self.robots_stored(crawl, &url, stored)?,
             Written::Space { free_bytes, is_low } => self.space_seen(free_bytes, is_low),
         }

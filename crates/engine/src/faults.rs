@@ -35,59 +35,6 @@ impl Faults {
         }
     }
 
-    /// The same for work with the store: what it cannot read belongs to the crawl that it was read for.
-    pub(crate) fn watch_store<T>(
-        &self,
-        crawls: &[CrawlNo],
-        work: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let done = self.watch(crawls, work);
-        match &done {
-            Err(error @ StoreError::Damaged(_)) => self.blame(crawls, &error.to_string()),
-            // A step is of many crawls, and reads rows of each: the store knows whose it was.
-            Err(error @ StoreError::Unreadable { crawl: Some(crawl), .. }) => {
-                self.blame(&[*crawl], &error.to_string());
-            }
-            Err(
-                StoreError::Unreadable { crawl: None, .. }
-                | StoreError::Engine(_)
-                | StoreError::Io { .. }
-                | StoreError::DiskFull(_)
-                | StoreError::Locked { .. }
-                | StoreError::StateDamaged(_)
-                | StoreError::Unusable(_),
-            )
-            | Ok(_) => {}
-        }
-        done
-    }
-
-    /// The same for work that only reads for one crawl: also a block that cannot be read, which a store
-    /// reports as an error of its engine or of the disk, belongs to that crawl.
-    pub(crate) fn watch_read<T>(
-        &self,
-        crawl: CrawlNo,
-        work: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        let done = self.watch(&[crawl], work);
-        match &done {
-            Err(
-                error @ (StoreError::Damaged(_)
-                | StoreError::Unreadable { .. }
-                | StoreError::Engine(_)
-                | StoreError::Io { .. }),
-            ) => self.blame(&[crawl], &error.to_string()),
-            Err(
-                StoreError::DiskFull(_)
-                | StoreError::Locked { .. }
-                | StoreError::StateDamaged(_)
-                | StoreError::Unusable(_),
-            )
-            | Ok(_) => {}
-        }
-        done
-    }
-
     pub(crate) fn blame(&self, crawls: &[CrawlNo], why: &str) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         for crawl in crawls {
@@ -161,6 +108,45 @@ fn note(
         store.set_state(crawl, state, clock.wall())?;
     }
     store.set_fault(crawl, Some(fault))
+}
+
+/// Whether an error of a commit may be that of one crawl: its rows or bodies cannot be read, or its bodies not
+/// written. After an error of the rows that all share the store takes nothing more, so that nobody is
+/// blamed for it.
+pub(crate) fn may_be_of_crawl(error: &StoreError) -> bool {
+    match error {
+        StoreError::Damaged(_) | StoreError::Unreadable { .. } | StoreError::Io { .. } => true,
+        StoreError::Engine(_)
+        | StoreError::DiskFull(_)
+        | StoreError::Locked { .. }
+        | StoreError::StateDamaged(_)
+        | StoreError::Unusable(_) => false,
+    }
+}
+
+/// The same for reading what belongs to one crawl: also a block that cannot be read, which a store reports as
+/// an error of its engine.
+pub(crate) fn is_of_reading(error: &StoreError) -> bool {
+    may_be_of_crawl(error) || matches!(error, StoreError::Engine(_))
+}
+
+/// Pauses a crawl because of a fault that is its own, so that no start runs it before `resume` does.
+pub(crate) fn set_aside(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    crawl: CrawlNo,
+    error: &StoreError,
+) -> Result<(), StoreError> {
+    tracing::error!(%crawl, %error, "crawl set aside: what is stored of it cannot be read or written");
+    let why = error.to_string().chars().take(WHY_CHARS_MAX).collect();
+    let state = CrawlState::Paused { why: PauseReason::EngineStopped };
+    let fault = EngineFault { times: 0, why, is_certain: true };
+    let written = store.set_state(crawl, state, clock.wall());
+    match written.and_then(|()| store.set_fault(crawl, Some(fault))) {
+        // Its own row is what cannot be read: nothing starts it.
+        Err(error) if error.is_of_rows() => Ok(()),
+        written => written,
+    }
 }
 
 /// Whose fault an error may be.

@@ -359,10 +359,12 @@ impl EngineHandle {
 
     /// Whether a crawl is in this process, running or paused.
     pub fn is_here(&self, crawl: CrawlNo) -> bool {
-        self.progress
-            .borrow()
-            .get(&crawl)
-            .is_some_and(|progress| !matches!(progress.state, CrawlState::Finished { .. }))
+        // One that was set aside is shown, and gone from here: it is started from what is stored.
+        self.progress.borrow().get(&crawl).is_some_and(|progress| match progress.state {
+            CrawlState::Finished { .. }
+            | CrawlState::Paused { why: PauseReason::EngineStopped } => false,
+            CrawlState::Running | CrawlState::Paused { .. } => true,
+        })
     }
 
     /// Why no further crawl should be started now: it would only wait with the others.

@@ -260,6 +260,11 @@ impl Indexer {
         Self { source: StoredSource::new(Arc::clone(&store)), store, index }
     }
 
+    /// The same, leaving this much space on the disk.
+    pub fn leaving(self, free_bytes_min: u64) -> Self {
+        Self { source: self.source.leaving(free_bytes_min), ..self }
+    }
+
     /// The index that it brings up to date.
     pub fn index(&self) -> &Arc<SearchIndex> {
         &self.index

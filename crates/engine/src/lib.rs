@@ -52,6 +52,7 @@ mod visit_ending;
 pub use crate::budget_room::has_budget_room;
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
+pub use crate::commit_stage::FREE_BYTES_LEAST;
 pub use crate::error::{EngineError, RequestError};
 pub use crate::followers::{
     ChangeBatch, FollowError, FollowedChange, FollowedPage, Follower, FollowerReport,

@@ -10,6 +10,7 @@ use telusur_model::{
 };
 use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
 
+use crate::commit_stage::FREE_BYTES_LEAST;
 use crate::followers::{
     ChangeBatch, ChangeSource, FollowError, FollowedChange, FollowedPage, PageContent,
 };
@@ -32,6 +33,8 @@ pub(crate) struct StoredSource {
     /// The words about rights in robots.txt files that were read lately.
     rights: Mutex<HashMap<RobotsReader, Vec<String>>>,
     crawls: Mutex<HashMap<CrawlNo, OfCrawl>>,
+    /// With less space left nothing is derived from pages.
+    free_bytes_min: u64,
 }
 
 /// Who reads which robots.txt: a file may say one thing to one crawler and another to the next.
@@ -52,6 +55,7 @@ struct OfCrawl {
 impl ChangeSource for StoredSource {
     fn next(&self, after: u64, max: usize) -> Result<ChangeBatch, FollowError> {
         let stored = self.store.changes_after(after, max)?;
+        self.expect_space(&stored)?;
         let upto = stored.last().map_or(after, StoreChange::seq);
         let pages: Vec<&PageRecord> = stored.iter().filter_map(StoreChange::page).collect();
         let mut contents = Vec::with_capacity(pages.len());
@@ -75,6 +79,22 @@ impl ChangeSource for StoredSource {
 }
 
 impl StoredSource {
+    /// Nothing is derived from pages on a disk that is nearly full: what is left is for the store itself.
+    /// Removals are followed all the same.
+    fn expect_space(&self, changes: &[StoreChange]) -> Result<(), StoreError> {
+        if changes.iter().all(|change| change.page().is_none()) {
+            return Ok(());
+        }
+        match self.store.free_bytes()? {
+            Some(free) if free < self.free_bytes_min => {
+                let least = self.free_bytes_min / 1000;
+                let what = format!("index pages: {} kB free, {least} kB are needed", free / 1000);
+                Err(StoreError::DiskFull(what))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The pages of this store, read by this process.
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
         Self {
@@ -83,7 +103,13 @@ impl StoredSource {
             fresh_pages: Arc::default(),
             rights: Mutex::default(),
             crawls: Mutex::default(),
+            free_bytes_min: FREE_BYTES_LEAST / 2,
         }
+    }
+
+    /// The same pages, as long as this much space is left.
+    pub(crate) fn leaving(self, free_bytes_min: u64) -> Self {
+        Self { free_bytes_min: self.free_bytes_min.max(free_bytes_min), ..self }
     }
 
     /// The same pages, with another reader.

@@ -185,6 +185,14 @@ impl SearchIndex {
         limits: IndexLimits,
         hook: Arc<dyn SyncHook>,
     ) -> Result<Self, IndexError> {
+        Self::open_files(dir, limits, hook).map_err(IndexError::of_files)
+    }
+
+    fn open_files(
+        dir: &Path,
+        limits: IndexLimits,
+        hook: Arc<dyn SyncHook>,
+    ) -> Result<Self, IndexError> {
         fs::create_dir_all(dir)?;
         check_format(dir)?;
         let (index, fields) = open_engine(dir, &hook)?;
@@ -214,7 +222,12 @@ impl SearchIndex {
 
     /// Throws away whatever is in the directory and begins an empty index.
     pub fn create_anew(dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
-        match fs::remove_dir_all(dir) {
+        let removed = match fs::symlink_metadata(dir) {
+            Ok(found) if found.is_dir() => fs::remove_dir_all(dir),
+            Ok(_) => fs::remove_file(dir),
+            Err(error) => Err(error),
+        };
+        match removed {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}
         }
@@ -434,8 +447,9 @@ impl SearchIndex {
     pub fn digest_links(&self) -> Result<(), IndexError> {
         let _alone = self.digesting.lock().unwrap_or_else(PoisonError::into_inner);
         let log = self.writer.ours()?.log.reader()?;
-        let digest = digest(&log, &self.dir)?;
-        digest.ranks.write(&self.dir.join(RANKS_FILE))?;
+        let digest = digest(&log, &self.dir).map_err(IndexError::of_files)?;
+        let written = digest.ranks.write(&self.dir.join(RANKS_FILE));
+        written.map_err(|error| IndexError::from(error).of_files())?;
         let covers = digest.ranks.covers();
         *self.links.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digest);
         // Searches under way still read the old files, which stay readable until they are done.
@@ -485,8 +499,8 @@ impl SearchIndex {
 
 pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
     let file = dir.join(FORMAT_FILE);
-    match fs::read_to_string(&file) {
-        Ok(text) => match text.trim().parse() {
+    match fs::read(&file) {
+        Ok(text) => match String::from_utf8_lossy(&text).trim().parse() {
             Ok(FORMAT) => Ok(()),
             Ok(found) => Err(IndexError::OtherVersion { found, expected: FORMAT }),
             Err(_) => Err(IndexError::Damaged(format!("{FORMAT_FILE} does not hold a number"))),
@@ -497,7 +511,9 @@ pub(crate) fn check_format(dir: &Path) -> Result<(), IndexError> {
             }
             Ok(fs::write(&file, format!("{FORMAT}\n"))?)
         }
-        Err(error) => Err(error.into()),
+        Err(error) => {
+            Err(std::io::Error::new(error.kind(), format!("{FORMAT_FILE}: {error}")).into())
+        }
     }
 }
 

@@ -4,10 +4,11 @@ use telusur_model::{Crawl, CrawlId, CrawlNo, CrawlState, CrawlStats, EngineFault
 
 use crate::fold::{CrawlRow, decode_row};
 use crate::layout::{self, crawl_key, decode, encode};
+use crate::memory::Memory;
 use crate::storage::{Batch, Rows, Storage, Table, WriteRows};
 use crate::{
     Asking, CrawlAccepted, CrawlChange, CrawlRecord, CrawlStore, Event, Ledger, LinksOf, NewCrawl,
-    Removal, Step, StoreError, VerifyReport, verify,
+    Removal, ScrubState, Step, StoreError, VerifyReport, scrub, verify,
 };
 
 impl<S: Storage> CrawlStore for Ledger<S> {
@@ -47,8 +48,25 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     }
 
     fn crawls(&self) -> Result<Vec<CrawlRecord>, StoreError> {
-        let rows = all_rows(self.rows())?;
-        rows.into_iter().filter(|row| !row.removing).map(|row| self.record(row)).collect()
+        let mut records = Vec::new();
+        for row in self.rows().prefix(Table::Crawls, []) {
+            let (key, value) = row?;
+            let record = decode_row(&value).and_then(|row| match row.removing {
+                true => Ok(None),
+                false => self.record(row).map(Some),
+            });
+            match record {
+                Ok(record) => records.extend(record),
+                // It is that crawl's trouble; `verify` names it as well.
+                Err(error) if error.is_of_rows() => {
+                    let crawl = layout::crawl_of(&key).map(|no| no.to_string());
+                    let crawl = crawl.unwrap_or_else(|_| "a crawl".to_owned());
+                    tracing::error!(crawl, %error, "a crawl is not listed: its row is damaged");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(records)
     }
 
     fn set_state(&self, no: CrawlNo, state: CrawlState, at: Timestamp) -> Result<(), StoreError> {
@@ -121,6 +139,14 @@ impl<S: Storage> CrawlStore for Ledger<S> {
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
         verify::verify(self, links_of)
     }
+
+    fn scrub(&self, bytes_max: u64, at: Timestamp) -> Result<ScrubState, StoreError> {
+        scrub::scrub(self, bytes_max, at)
+    }
+
+    fn scrubbed(&self) -> Result<Option<ScrubState>, StoreError> {
+        scrub::last(self)
+    }
 }
 
 impl<S: Storage> Ledger<S> {
@@ -134,6 +160,15 @@ impl<S: Storage> Ledger<S> {
         no
     }
 
+    /// Goes back to what the last commit made durable, after a step that was not written: a row that it
+    /// needed cannot be read.
+    pub(crate) fn forget_unwritten(&self, memory: &mut Memory) -> Result<(), StoreError> {
+        let (durable, _) = Memory::load(self.rows(), self.key_seed())?;
+        *memory = durable;
+        self.recent().clear();
+        Ok(())
+    }
+
     fn record(&self, row: CrawlRow) -> Result<CrawlRecord, StoreError> {
         let stats = read_stats(self.rows(), row.crawl.no)?;
         Ok(row.into_record(stats, self.key_seed()))
@@ -143,10 +178,6 @@ impl<S: Storage> Ledger<S> {
 pub(crate) fn read_row(rows: &impl Rows, no: CrawlNo) -> Result<Option<CrawlRow>, StoreError> {
     let bytes = rows.get(Table::Crawls, crawl_key(no))?;
     bytes.map(|bytes| decode_row(&bytes)).transpose()
-}
-
-fn all_rows(rows: &impl Rows) -> Result<Vec<CrawlRow>, StoreError> {
-    rows.prefix(Table::Crawls, []).map(|row| decode_row(&row?.1)).collect()
 }
 
 pub(crate) fn read_stats(rows: &impl Rows, no: CrawlNo) -> Result<CrawlStats, StoreError> {

@@ -8,6 +8,7 @@ use telusur_model::{
 };
 
 pub(crate) const META_CLOSED: &str = "closed";
+pub(crate) const META_SCRUB: &str = "scrub";
 pub(crate) const META_SEQ: &str = "seq";
 pub(crate) const META_CRAWLS: &str = "crawls";
 /// The last step whose record is in the bodies.

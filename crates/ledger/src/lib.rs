@@ -17,10 +17,12 @@ mod links;
 mod lookup;
 mod memory;
 mod pages;
+mod parts;
 mod queue;
 mod recent;
 mod redo;
 mod removal;
+mod scrub;
 mod step;
 mod step_record;
 mod storage;
@@ -43,6 +45,7 @@ pub use crate::ledger::Ledger;
 pub use crate::links::{Admission, FoundLink, LinkSource, LinksFound};
 pub use crate::redo::{LostPage, RecoverProgress, Recovered, UnreadableBytes};
 pub use crate::removal::Removal;
+pub use crate::scrub::ScrubState;
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
     Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage,
@@ -106,6 +109,11 @@ pub trait CrawlStore: Send + Sync {
     /// Checks the promises about a store's content, one by one. The store keeps bodies and does not
     /// read them: `links_of` gives the links of a stored page.
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError>;
+    /// Reads on through everything that is stored, about this many bytes from where the last call ended, and
+    /// says what is damaged. After the end it begins again.
+    fn scrub(&self, bytes_max: u64, at: Timestamp) -> Result<ScrubState, StoreError>;
+    /// How far the last call of [`scrub`](Self::scrub) came.
+    fn scrubbed(&self) -> Result<Option<ScrubState>, StoreError>;
 }
 
 /// The queues, and the step that moves them on.

@@ -24,6 +24,17 @@ pub(crate) fn alias_row(page: &PageRecord, keyer: &UrlKeyer) -> Option<([u8; 20]
     (key != page.key).then(|| (layout::url_key(page.crawl, key), page.key.0.to_be_bytes()))
 }
 
+/// What could be read. A row that is damaged costs what it holds, and nobody behind it waits.
+fn readable<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match read {
+        Err(error) if error.is_of_rows() => {
+            tracing::warn!(%error, "a change is passed over: its row is damaged");
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
 impl<S: Storage> Ledger<S> {
     /// Makes the tables of this module from the rows that they are derived from, for a storage whose
     /// last writer did not keep them.
@@ -146,11 +157,11 @@ impl<S: Storage> Ledger<S> {
             }
             let is_there = match is_there.get(&crawl) {
                 Some(is_there) => *is_there,
-                None => *is_there.entry(crawl).or_insert(self.row(crawl)?.is_some()),
+                None => *is_there.entry(crawl).or_insert(readable(self.row(crawl))?.is_some()),
             };
             // A page that was replaced between the two reads comes again at its new place.
             if is_there {
-                changes.extend(self.page_change(crawl, seq)?);
+                changes.extend(readable(self.page_change(crawl, seq))?);
             }
             if changes.len() >= max {
                 break;

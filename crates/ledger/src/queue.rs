@@ -82,7 +82,12 @@ impl<S: Storage> FrontierStore for Ledger<S> {
     }
 
     fn commit(&self, step: Step) -> Result<Effects, StoreError> {
-        let effects = self.write(&mut self.memory(), step)?;
+        let mut memory = self.memory();
+        let written = self.write(&mut memory, step);
+        if written.as_ref().is_err_and(StoreError::is_of_rows) {
+            self.forget_unwritten(&mut memory)?;
+        }
+        let effects = written?;
         tracing::trace!(gone = effects.dequeued.len(), "step synced");
         Ok(effects)
     }

@@ -57,8 +57,8 @@ impl<S: Storage> Ledger<S> {
             let bytes = row?.1;
             // At every start, for every crawl: most rows need not be read any further.
             if may_be_removing(&bytes) {
-                let row = decode_row(&bytes)?;
-                if row.removing {
+                // A row that cannot be read is that crawl's trouble.
+                if let Some(row) = decode_row(&bytes).ok().filter(|row| row.removing) {
                     self.begin_to_remove(row.crawl.no)?;
                 }
             }

@@ -45,13 +45,23 @@ pub(crate) fn verify<S: Storage>(
     let view = View { store, rows, last_seq };
     let mut checks = Checks::default();
     for row in view.rows.prefix(Table::Crawls, []) {
-        let row = fold::decode_row(&row?.1)?;
+        let (key, value) = row?;
+        let row = fold::decode_row(&value);
         // What is left of it is removed at the next start.
-        if row.removing {
+        if row.as_ref().is_ok_and(|row| row.removing) {
             continue;
         }
-        let stats = crawls::read_stats(&view.rows, row.crawl.no)?;
-        checks.crawl(&view, &row.into_record(stats, store.key_seed()), links_of)?;
+        let record = row.and_then(|row| {
+            let stats = crawls::read_stats(&view.rows, row.crawl.no)?;
+            Ok(row.into_record(stats, store.key_seed()))
+        });
+        match record {
+            Ok(record) => checks.crawl(&view, &record, links_of)?,
+            Err(error) => {
+                let no = layout::crawl_of(&key)?;
+                checks.continues.look(false, || format!("{no}: {error}"));
+            }
+        }
     }
     checks.lookups(&view)?;
     checks.leftovers(&view)?;
@@ -312,9 +322,14 @@ impl Checks {
         };
         let end = readable::<BodiesEnd>(&mut self.continues, no, &row, "segment ends");
         let Some(end) = end else { return Ok(()) };
-        let reach = view.store.bodies().reach(no, end)?;
-        self.continues.look(reach || view.is_removed(no)?, || {
-            format!("{no}: segment {} is shorter than the {} bytes committed", end.segment, end.len)
+        let reach = view.store.bodies().reach(no, end);
+        let is_well = matches!(reach, Ok(true)) || view.is_removed(no)?;
+        self.continues.look(is_well, || match reach {
+            Ok(_) => {
+                let BodiesEnd { segment, len } = end;
+                format!("{no}: segment {segment} is shorter than the {len} bytes committed")
+            }
+            Err(error) => format!("{no}: {error}"),
         });
         Ok(())
     }
@@ -368,7 +383,10 @@ impl Checks {
     }
 }
 
-fn check_body(store: &Ledger<impl Storage>, page: &PageRecord) -> Result<(), StoreError> {
+pub(crate) fn check_body(
+    store: &Ledger<impl Storage>,
+    page: &PageRecord,
+) -> Result<(), StoreError> {
     let Some(blob) = page.body else {
         // An imported document has no answer, only what is in it.
         return page

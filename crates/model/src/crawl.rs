@@ -362,7 +362,8 @@ pub enum PauseReason {
     NoNetwork,
     /// Id after id may not be asked: robots.txt forbids it, or cannot be read.
     Refused,
-    /// It stopped the engine twice in a row, so it is not started a third time.
+    /// It stopped the engine twice in a row, or what is stored of it cannot be read or written: only `resume`
+    /// starts it again.
     EngineStopped,
     /// It is an import that did not come to its end: it can be imported again, not resumed.
     Import,

@@ -64,6 +64,8 @@ pub struct Bounds {
     pub fetches_max: usize,
     /// Readers of events.
     pub event_readers_max: usize,
+    /// Bytes in a second that are read to find damage while no crawl runs; 0: none.
+    pub scrub_bytes_per_second: u64,
 }
 
 impl Default for Bounds {
@@ -85,6 +87,7 @@ impl Default for Bounds {
             exports_max: 8,
             fetches_max: 16,
             event_readers_max: 2048,
+            scrub_bytes_per_second: 0,
         }
     }
 }

@@ -10,6 +10,7 @@ use telusur_ledger::{StateDamage, StoreError};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::private_files::{close_to_others, create_private_dir, private_file};
+use crate::reserve::{self, RESERVE_FILE};
 use crate::{io_error, state_files};
 
 /// The layout that this program writes. A directory of a later one is refused, never "repaired".
@@ -25,7 +26,7 @@ const VERSION_FILE: &str = "telusur.version";
 const VERSION_FILE_NEW: &str = "telusur.version.new";
 const LOCK_FILE: &str = "telusur.lock";
 /// What may be in a directory whose making was cut short.
-const OWN_ENTRIES: [&str; 11] = [
+const OWN_ENTRIES: [&str; 12] = [
     VERSION_FILE,
     VERSION_FILE_NEW,
     LOCK_FILE,
@@ -37,6 +38,7 @@ const OWN_ENTRIES: [&str; 11] = [
     PARSER_SOCKET,
     KEYS_FILE,
     KEYS_LOCK,
+    RESERVE_FILE,
 ];
 const STATE: &str = "state";
 /// Rebuilt rows, until they take the place of the damaged ones.
@@ -138,6 +140,8 @@ impl DataDir {
         refuse_foreign(root)?;
         create_private_dir(root).map_err(named)?;
         let mut lock = take_lock(root)?;
+        // Everything from here on writes a little.
+        reserve::release_if_full(root);
         let (version, is_new) = match read_version(root)? {
             Some(version) => {
                 let state = root.join(STATE);
@@ -182,6 +186,7 @@ impl DataDir {
         if self.is_new || is_rewritten {
             finish_making(&self.root).map_err(named)?;
         }
+        reserve::top_up_if_plenty(&self.root);
         Ok(())
     }
 
@@ -251,6 +256,15 @@ impl DataDir {
     /// Entries that do not belong into the directory.
     pub(crate) fn strangers(&self) -> io::Result<Vec<String>> {
         strangers(&self.root, &[VERSION_FILE_NEW])
+    }
+}
+
+impl Drop for DataDir {
+    /// What was freed meanwhile is reserved for the next who meets a full disk.
+    fn drop(&mut self) {
+        if self.root.join(VERSION_FILE).exists() {
+            reserve::top_up(&self.root);
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::private_files::{create_private_dir, private_file};
+use crate::reserve::with_free_space;
 
 /// A directory tree of append-only files, addressed by relative paths such as `crawl_7/00000001`.
 pub trait Disk: Send + Sync {
@@ -68,19 +69,20 @@ impl RealDisk {
 impl Disk for RealDisk {
     fn create_dir(&self, dir: &str) -> io::Result<()> {
         let path = self.path(dir);
-        create_private_dir(&path)?;
+        create_private_dir(&path).map_err(|error| with_free_space(&self.root, error))?;
         sync_directory(path.parent().unwrap_or(&self.root))
     }
 
     fn open(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let file = private_file().read(true).write(true).open(self.path(path))?;
-        Ok(Arc::new(RealFile(file)))
+        Ok(Arc::new(RealFile { file, root: self.root.clone() }))
     }
 
     fn create(&self, path: &str) -> io::Result<Arc<dyn DiskFile>> {
         let mut options = private_file();
-        let file = options.read(true).write(true).create(true).open(self.path(path))?;
-        Ok(Arc::new(RealFile(file)))
+        let file = options.read(true).write(true).create(true).open(self.path(path));
+        let file = file.map_err(|error| with_free_space(&self.root, error))?;
+        Ok(Arc::new(RealFile { file, root: self.root.clone() }))
     }
 
     fn sync_dir(&self, dir: &str) -> io::Result<()> {
@@ -133,26 +135,31 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     fs::File::open(path)?.sync_all()
 }
 
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    /// The disk that it is on.
+    root: PathBuf,
+}
 
 impl DiskFile for RealFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all_at(bytes, offset)
+        let written = self.file.write_all_at(bytes, offset);
+        written.map_err(|error| with_free_space(&self.root, error))
     }
 
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(bytes, offset)
+        self.file.read_exact_at(bytes, offset)
     }
 
     fn truncate(&self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data().map_err(|error| with_free_space(&self.root, error))
     }
 }

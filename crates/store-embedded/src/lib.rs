@@ -12,6 +12,7 @@ mod manifest;
 mod private_files;
 mod reach;
 mod recovery;
+mod reserve;
 mod segment;
 mod segment_scan;
 mod state_files;
@@ -31,6 +32,11 @@ pub use crate::disk::{Disk, DiskFile, RealDisk};
 pub use crate::recovery::{RecoverInto, Recovery, RecoveryProgress};
 pub use crate::segment::Segments;
 pub use crate::tables::Tables;
+
+/// Bytes left on the disk of a directory, which need not be open.
+pub fn free_bytes(dir: &Path) -> std::io::Result<u64> {
+    reserve::free_bytes(dir)
+}
 
 /// A ledger in a data directory.
 pub type EmbeddedStore = Ledger<Directory>;
@@ -99,10 +105,10 @@ impl Storage for Directory {
 
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
         let root = self.directory.root();
-        let stat = rustix::fs::statvfs(root).map_err(|error| {
-            io_error(format!("ask for the free space of {}", root.display()), error.into())
+        let free = reserve::free_bytes(root).map_err(|error| {
+            io_error(format!("ask for the free space of {}", root.display()), error)
         })?;
-        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+        Ok(Some(free))
     }
 
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
@@ -118,8 +124,12 @@ impl Storage for Directory {
 pub(crate) fn io_error(doing: impl Into<String>, source: std::io::Error) -> StoreError {
     let doing = doing.into();
     match source.kind() {
+        // What the system says of it says nothing more; what we found out about it does.
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            StoreError::DiskFull(format!("{doing}: {source}"))
+            StoreError::DiskFull(match source.raw_os_error() {
+                Some(_) => doing,
+                None => format!("{doing}: {source}"),
+            })
         }
         _ => StoreError::Io { doing, source },
     }

@@ -15,6 +15,7 @@ use telusur_model::CrawlNo;
 
 use crate::manifest::BadFile;
 use crate::reach::Reach;
+use crate::reserve::{self, Reserve};
 use crate::{io_error, state_files};
 
 /// Blocks of the key-value database held in memory.
@@ -37,6 +38,8 @@ pub struct Tables {
     database: Database,
     /// In the order of [`Table::ALL`].
     keyspaces: [Keyspace; Table::ALL.len()],
+    /// Of the data directory: a database that a write failed takes no other, so that none is begun on a full disk.
+    reserve: Reserve,
     damage: Arc<DamageFinder>,
     /// Held for the length of a batch: how far the files have come is written down behind it. `None` once
     /// that has failed.
@@ -71,7 +74,9 @@ impl Tables {
         let reach = Reach::begin(path, keyspaces.iter().filter_map(keyspace_number));
         let reach = reach.map_err(|error| io_error(format!("write {}", path.display()), error))?;
         let reach = Mutex::new(Some(reach));
-        Ok(Self { database, keyspaces, damage, reach, _closing: Closing(path.to_owned()) })
+        let reserve = Reserve::of(path.parent().unwrap_or(path));
+        let _closing = Closing(path.to_owned());
+        Ok(Self { database, keyspaces, damage, reach, reserve, _closing })
     }
 
     fn keyspace(&self, table: Table) -> &Keyspace {
@@ -148,6 +153,7 @@ impl WriteRows for Tables {
     }
 
     fn commit(&self, batch: Batch) -> Result<(), StoreError> {
+        self.reserve.before_write();
         let mut written = self.database.batch().durability(Some(PersistMode::SyncData));
         let mut changed = [false; Table::ALL.len()];
         for change in batch.into_changes() {
@@ -293,7 +299,7 @@ impl DamageFinder {
         let damage = is_stopped.then(|| state_files::damaged_table(&self.state)).flatten();
         match damage {
             Some(damage) => StoreError::StateDamaged(Box::new(damage)),
-            None => engine_error(error),
+            None => write_error(&self.state, error),
         }
     }
 
@@ -341,6 +347,33 @@ fn unopened(state: &Path, what: String) -> StoreError {
     let unknown =
         || state_files::damage(state, BadFile { path: state.to_owned(), byte: None, what });
     StoreError::StateDamaged(Box::new(state_files::damaged_table(state).unwrap_or_else(unknown)))
+}
+
+/// The same for what was written. After a write that failed, also one in the background, the engine takes no
+/// other and does not say why: most often the disk is full.
+fn write_error(state: &Path, error: fjall::Error) -> StoreError {
+    /// With less than this a memory table or two cannot be written out.
+    const FULL_BYTES: u64 = 16 << 20;
+    let full = |free: u64| {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::StorageFull,
+            format!("{} kB free", free / 1000),
+        );
+        io_error("write the rows of the crawls in state/", source)
+    };
+    match error {
+        fjall::Error::Io(source) | fjall::Error::Storage(fjall::LsmError::Io(source)) => {
+            let source = reserve::with_free_space(state, source);
+            io_error("write the rows of the crawls in state/", source)
+        }
+        fjall::Error::Poisoned => match reserve::free_bytes(state) {
+            Ok(free) if free < FULL_BYTES => full(free),
+            Ok(_) | Err(_) => {
+                StoreError::Engine("an earlier write failed; start again to recover".to_owned())
+            }
+        },
+        other => engine_error(other),
+    }
 }
 
 /// What the storage engine says, sorted by what the caller can do about it.

@@ -18,6 +18,7 @@ use telusur_store_embedded::{
 
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
+use crate::units::{show_size, write_size};
 
 /// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
 const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -54,7 +55,26 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
         dir: dir.to_owned(),
         store: Arc::new(store),
         control_socket: DataDir::control_socket(dir),
-        index: Some(open_index(dir)?),
+        index: index_if_possible(dir),
+    })
+}
+
+/// Opens a data directory to build its index anew: whatever is wrong with the old one does not matter.
+/// Refused on a disk with less space than this.
+pub fn open_to_rebuild(dir: &Path, free_bytes_min: u64) -> Result<OpenStore, Message> {
+    let store = open_store(dir).map_err(|error| store_message(&error))?;
+    expect_space(&store, free_bytes_min)?;
+    let path = DataDir::index(dir);
+    // Nobody else writes it any more when this is over.
+    if let Err(error @ IndexError::Locked) = open_lent_index(&path) {
+        return Err(index_message(&error));
+    }
+    let index = SearchIndex::create_anew(&path, IndexLimits::default());
+    Ok(OpenStore {
+        dir: dir.to_owned(),
+        store: Arc::new(store),
+        control_socket: DataDir::control_socket(dir),
+        index: Some(Arc::new(index.map_err(|error| index_message(&error))?)),
     })
 }
 
@@ -103,6 +123,17 @@ pub fn open_index(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
     opened.map(Arc::new).map_err(|error| index_message(&error))
 }
 
+/// The same for those who do not need it: without an index, what they store is indexed later.
+fn index_if_possible(dir: &Path) -> Option<Arc<SearchIndex>> {
+    match open_index(dir) {
+        Ok(index) => Some(index),
+        Err(error) => {
+            tracing::error!(%error, "the search index is made good later");
+            None
+        }
+    }
+}
+
 /// Opens an index that an indexer may still have in hand. The directory is ours, so that it was leased by
 /// an owner that is gone, and is given back as soon as the indexer has seen that.
 fn open_lent_index(path: &Path) -> Result<SearchIndex, IndexError> {
@@ -110,9 +141,33 @@ fn open_lent_index(path: &Path) -> Result<SearchIndex, IndexError> {
     when_free(GIVEN_BACK_WAIT_MAX, is_had, || SearchIndex::open(path, IndexLimits::default()))
 }
 
+/// What helps when there is no space.
+const SPACE_HINT: &str = "Nothing is lost. Free space, or delete a crawl: telusur rm ID";
+
+/// Refuses to write when less space is left than the settings want to keep.
+pub fn expect_space(store: &dyn Store, free_bytes_min: u64) -> Result<(), Message> {
+    let free = store.free_bytes().map_err(|error| store_message(&error))?;
+    match free.filter(|free| *free < free_bytes_min) {
+        None => Ok(()),
+        Some(free) => Err(no_space(free, free_bytes_min)
+            .hint(format!("{SPACE_HINT}; or leave less: --min-free-disk SIZE"))),
+    }
+}
+
+/// Says how much space is left, and how much there should be.
+pub fn no_space(free: u64, free_bytes_min: u64) -> Message {
+    let (free, min) = (show_size(free), write_size(free_bytes_min));
+    Message::new(Code::DiskFull, format!("only {free} free (limits.min_free_disk is {min})"))
+}
+
 /// What went wrong with the search index, for people.
 pub fn index_message(error: &dyn std::fmt::Display) -> Message {
-    Message::new(Code::Storage, error.to_string())
+    let what = error.to_string();
+    // Both the store and the index call it so, whatever they wanted to write.
+    if what.contains("the disk is full") {
+        return Message::new(Code::DiskFull, what).hint(SPACE_HINT);
+    }
+    Message::new(Code::Storage, what)
         .hint("The index is made from the stored pages; build it anew with: telusur index rebuild")
 }
 
@@ -172,7 +227,7 @@ impl IndexUse {
     fn of(request: &Request) -> Self {
         match request {
             Request::Search(_) | Request::Suggest { .. } | Request::Rank { .. } => Self::UpToDate,
-            Request::Verify => Self::IfThere,
+            Request::Verify | Request::Scrub { .. } => Self::IfThere,
             Request::Requeue => Self::None,
             Request::Remove { .. } | Request::Cancel { .. } => Self::AsItIs,
             _ => Self::None,
@@ -243,7 +298,7 @@ impl OwnControl {
         let was_closed = store.was_closed();
         let index = match index {
             IndexUse::None => None,
-            IndexUse::AsItIs => Some(open_index(dir)?),
+            IndexUse::AsItIs => index_if_possible(dir),
             IndexUse::IfThere => index_if_there(dir),
             IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
         };
@@ -288,12 +343,25 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
             tracing::warn!(%error, "the search index is built anew");
             index.distrust();
         }
+        // What is in the index can be found.
+        Err(error) if is_disk_full(&error) => {
+            tracing::warn!(%error, "pages that were stored lately are not found yet");
+            return Ok(index);
+        }
         Err(error) => return Err(index_message(&error)),
     }
     drop(index);
     let index = open_index(dir)?;
     bring_up_to_date(store, &index).map_err(|error| index_message(&error))?;
     Ok(index)
+}
+
+fn is_disk_full(error: &FollowError) -> bool {
+    match error {
+        FollowError::Index(error) => error.is_disk_full(),
+        FollowError::Store(error) => matches!(error, StoreError::DiskFull(_)),
+        FollowError::Failed(_) | FollowError::Panicked => false,
+    }
 }
 
 fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), FollowError> {
@@ -323,7 +391,8 @@ pub fn recover(
 fn parse_again(store: Arc<EmbeddedStore>, crawl: CrawlNo) -> Result<(), Message> {
     let control = Control::of_store(store);
     let mut failed = None;
-    control.handle(&Request::Reparse { crawl: crawl.to_string() }, &mut |answer| {
+    let request = Request::Reparse { crawl: crawl.to_string(), free_bytes_min: 0 };
+    control.handle(&request, &mut |answer| {
         if let Reply::Error { code, text } = answer {
             failed = Some(answer_message(&code, text));
         }
@@ -361,7 +430,7 @@ fn expect_data(dir: &Path, request: &Request) -> Result<(), Message> {
     }
     let nothing = nothing_yet(dir);
     Err(match request {
-        Request::Verify => Message { code: Code::NotVerified, ..nothing },
+        Request::Verify | Request::Scrub { .. } => Message { code: Code::NotVerified, ..nothing },
         _ => nothing,
     })
 }
@@ -384,7 +453,7 @@ pub fn store_message(error: &StoreError) -> Message {
         StoreError::Locked { .. } => Message::new(Code::Locked, what)
             .hint("Wait for it or stop it (telusur stop last), or use another directory: --data"),
         StoreError::DiskFull(_) => Message::new(Code::DiskFull, what)
-            .hint("Nothing is lost. Free space, then: telusur resume last"),
+            .hint(format!("{SPACE_HINT}; then go on: telusur resume last")),
         StoreError::Unusable(_) => Message::new(Code::UnusableData, what),
         StoreError::StateDamaged(damage) => {
             let help = damage.help();
@@ -431,6 +500,7 @@ fn answer_message(code: &str, text: String) -> Message {
         "no_such_crawl" => Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls"),
         "wrong_state" => Message::new(Code::WrongState, text),
         "bad_argument" => Message::new(Code::BadArgument, text),
+        control::DISK_FULL => Message::new(Code::DiskFull, text).hint(SPACE_HINT),
         control::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
             .hint("It is built anew from the stored pages when it is next opened: try again"),
         // The text names the command that helps.

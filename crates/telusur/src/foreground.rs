@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use telusur_engine::control::{self, Control};
-use telusur_engine::{Engine, EngineOptions, EngineParts, Indexer, SystemClock};
+use telusur_engine::{Engine, EngineOptions, EngineParts, FREE_BYTES_LEAST, Indexer, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
 use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
@@ -73,7 +73,7 @@ impl Foreground {
         };
         let options = EngineOptions {
             parse_threads: parse_threads(self.parsers),
-            free_bytes_min: self.free_bytes_min,
+            free_bytes_min: self.free_bytes_min.max(FREE_BYTES_LEAST),
         };
         let mut engine = Engine::start(parts, &options)
             .map_err(|error| no_start(&format!("start the engine: {error}")))?;

@@ -13,7 +13,9 @@ use crate::settings::{Environment, Key, Origin, Settings};
 /// Who is not heard unless `RUST_LOG` asks for it, because strangers choose what they say and how much of
 /// it: html5ever has a line for each mistake of a page, and a page can be made of nothing else; the
 /// verifier of certificates prints all names of one that it refuses. What came of the page is recorded.
-const SILENT: &str = "html5ever=off,rustls_platform_verifier=off";
+/// The storage engines call a full disk a fatal failure of the hardware; we say what it is.
+const SILENT: &str =
+    "html5ever=off,rustls_platform_verifier=off,fjall=off,lsm_tree=off,tantivy=off";
 
 /// Starts the log as the settings say. `RUST_LOG` is honoured unless a flag chose the level.
 pub fn start(settings: &Settings, environment: &Environment) -> Result<(), Message> {
@@ -87,10 +89,12 @@ mod tests {
         tracing::subscriber::with_default(log, || {
             tracing::error!(target: "rustls_platform_verifier::verification::others", "names");
             tracing::error!(target: "html5ever::tree_builder", "mistakes");
+            tracing::error!(target: "fjall::batch", "a FATAL failure");
             tracing::error!("our own");
         });
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         assert!(text.contains("our own"), "{text}");
         assert!(!text.contains("names") && !text.contains("mistakes"), "{text}");
+        assert!(!text.contains("FATAL"), "{text}");
     }
 }

@@ -14,7 +14,7 @@ use telusur_parse_pool::InProcess;
 
 use super::{
     CoveredRun, CrawlLine, CrawlReply, Reply, Request, StoredPage, content, explain, export,
-    politeness, reparse, requeue, retry, search, verify_index,
+    politeness, reparse, requeue, retry, scrub, search, verify_index,
 };
 use crate::asked_before::LATELY_MS;
 use crate::change::CrawlChange;
@@ -36,6 +36,9 @@ pub const DAMAGED_INDEX: &str = "damaged_index";
 pub const DAMAGED_STATE: &str = "damaged_state";
 /// The code of an answer that a damaged body cannot give.
 pub const DAMAGED_DATA: &str = "damaged_data";
+
+/// The code of an error that space on the disk mends.
+pub const DISK_FULL: &str = "disk_full";
 
 /// Answers questions about one store.
 #[derive(Clone)]
@@ -166,14 +169,14 @@ impl Control {
                 let crawls = OfCrawls { only, without: self.removed()? };
                 search::rank(self.index()?, &crawls, *sites, *max, emit)?;
             }
-            Request::Reparse { crawl } => {
+            Request::Reparse { crawl, free_bytes_min } => {
                 let record = self.find(crawl)?;
                 let no = record.crawl.no;
                 if self.is_live(no) {
                     let what = format!("{no} is running; stop it first");
                     return Err(RequestError::WrongState(what));
                 }
-                reparse::reparse(&self.pages, record, (self.wall)(), emit)?;
+                reparse::reparse(&self.pages, record, (self.wall)(), *free_bytes_min, emit)?;
                 if let Some((engine, _)) = &self.engine {
                     engine.wake_followers();
                 }
@@ -183,6 +186,10 @@ impl Control {
                 let live = self.engine.as_ref().filter(|_| self.is_live(record.crawl.no));
                 let count = retry::retry(&self.store, live, &record)?;
                 emit(Reply::Retried { count });
+            }
+            Request::Scrub { bytes_per_second } => {
+                let (store, index) = (self.store.as_ref(), self.index.as_deref());
+                scrub::scrub(store, index, *bytes_per_second, self.wall, emit)?;
             }
             Request::Verify => {
                 emit(Reply::Verified(self.verify()?));
@@ -637,6 +644,8 @@ fn code(error: &RequestError) -> &'static str {
             StoreError::StateDamaged(_) | StoreError::Unreadable { damage: Some(_), .. },
         ) => DAMAGED_STATE,
         RequestError::Store(StoreError::Damaged(_)) => DAMAGED_DATA,
+        RequestError::Store(StoreError::DiskFull(_)) => DISK_FULL,
+        RequestError::Index(error) if error.is_disk_full() => DISK_FULL,
         RequestError::Store(_) | RequestError::Index(_) => "storage",
     }
 }

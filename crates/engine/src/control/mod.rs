@@ -12,13 +12,14 @@ mod politeness;
 mod reparse;
 mod requeue;
 mod retry;
+mod scrub;
 mod search;
 mod socket;
 mod verify_index;
 
 use serde::{Deserialize, Serialize};
 use telusur_index::{TopPage, TopSite};
-use telusur_ledger::{CrawlRecord, UrlRecord, VerifyReport};
+use telusur_ledger::{CrawlRecord, ScrubState, UrlRecord, VerifyReport};
 use telusur_model::{
     ContentKind, CrawlNo, CrawlState, EngineFault, IdRun, PageRecord, Progress, Reason, SiteShare,
     Timestamp, WalkCoverage,
@@ -30,9 +31,10 @@ use crate::followers::FollowerReport;
 pub use self::content::{FoundContent, StoredPage};
 pub use self::explain::{Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::ExportLine;
-pub use self::handle::{Control, DAMAGED_DATA, DAMAGED_INDEX, DAMAGED_STATE};
+pub use self::handle::{Control, DAMAGED_DATA, DAMAGED_INDEX, DAMAGED_STATE, DISK_FULL};
 pub use self::politeness::{CrawlManners, PolitenessReport, RecentRequest, RobotsReport};
 pub use self::reparse::{RereadChange, RereadPage, RereadTotal};
+pub use self::scrub::{pause as scrub_pause, piece_bytes as scrub_piece_bytes};
 pub use self::search::{SearchHit, SearchReply, SearchRequest};
 pub use self::socket::{SocketGuard, ask, is_served, serve};
 
@@ -126,12 +128,20 @@ pub enum Request {
     Reparse {
         /// Which crawl.
         crawl: String,
+        /// Nothing is written when less space than this is left.
+        #[serde(default)]
+        free_bytes_min: u64,
     },
     /// Checks the store.
     Verify,
     /// Pages whose stored bodies cannot be read are taken out, and asked for again. Crawls that are running
     /// are left alone.
     Requeue,
+    /// Reads everything that is stored, from where the last reading ended.
+    Scrub {
+        /// No faster than this; 0 is as fast as it goes.
+        bytes_per_second: u64,
+    },
     /// A crawl waits.
     Pause {
         /// Which.
@@ -237,6 +247,8 @@ pub enum Reply {
     TopSite(TopSite),
     /// What came of a check.
     Verified(VerifyReport),
+    /// How far everything has been read, and what is damaged.
+    Scrubbed(Box<ScrubState>),
     /// URLs, or ids, that are asked again.
     Retried {
         /// How many.

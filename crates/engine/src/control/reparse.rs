@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, StoreError};
+use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, Store, StoreError};
 use telusur_model::{PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
@@ -55,6 +55,7 @@ pub(super) fn reparse(
     stored: &StoredPages,
     record: CrawlRecord,
     at: Timestamp,
+    free_bytes_min: u64,
     emit: Emit<'_>,
 ) -> Result<(), RequestError> {
     let (store, no) = (stored.store.as_ref(), record.crawl.no);
@@ -68,6 +69,7 @@ pub(super) fn reparse(
         pages.retain(|page| page.seq <= last_seq);
         let Some(last) = pages.last() else { break };
         seq = last.seq;
+        expect_space(store, free_bytes_min)?;
         let mut step = Step::default();
         for page in pages {
             let line = match reread(stored, &context, page.clone(), at, &mut step) {
@@ -97,6 +99,18 @@ pub(super) fn reparse(
     }
     emit(Reply::RereadTotal(total));
     Ok(())
+}
+
+/// Refuses to write when less space is left than the user wants to keep.
+fn expect_space(store: &dyn Store, free_bytes_min: u64) -> Result<(), StoreError> {
+    match store.free_bytes()? {
+        Some(free) if free < free_bytes_min => Err(StoreError::DiskFull(format!(
+            "{} kB free, and min_free_disk is {} kB",
+            free / 1000,
+            free_bytes_min / 1000
+        ))),
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Reads one page again and adds what is new to a step. Gives what changed; `None` if its body was

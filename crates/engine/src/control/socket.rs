@@ -121,6 +121,7 @@ impl Places {
             | Request::Coverage { .. }
             | Request::Reparse { .. }
             | Request::Requeue
+            | Request::Scrub { .. }
             | Request::Verify => &self.streams,
             Request::Crawls
             | Request::CrawlList

@@ -386,11 +386,28 @@ impl CrawlTask {
         // paused goes on by itself. Its visits that are still under way belong to it then.
         let stays = matches!(ending.goal, Goal::Pause(_));
         if !stays || self.is_shutting_down {
-            self.drop_all_parse_work(crawl);
-            self.crawls.remove(&crawl);
-            self.frontier.remove(crawl);
-            self.prerequisites.forget(crawl);
+            self.leave(crawl);
         }
+    }
+
+    /// The writer has paused a crawl whose rows or bodies cannot be read or written. It leaves at once: what it
+    /// had under way is still queued, and is read again from the store when it is resumed.
+    pub(super) fn set_aside(&mut self, crawl: CrawlNo) {
+        let Some(running) = self.crawls.get_mut(&crawl) else { return };
+        running.state = CrawlState::Paused { why: PauseReason::EngineStopped };
+        running.state_since = self.clock.now();
+        for reply in running.ending.take().map_or(Vec::new(), |ending| ending.replies) {
+            let _ = reply.send(Ok(()));
+        }
+        self.show();
+        self.leave(crawl);
+    }
+
+    fn leave(&mut self, crawl: CrawlNo) {
+        self.drop_all_parse_work(crawl);
+        self.crawls.remove(&crawl);
+        self.frontier.remove(crawl);
+        self.prerequisites.forget(crawl);
     }
 }
 

@@ -80,6 +80,12 @@ impl CrawlTask {
             self.waits.space_asked = Some(now);
             self.write(CommitWork::Space)?;
         }
+        if !self.waits.space_is_low {
+            // Also those that had not paused yet when there was space again.
+            for crawl in self.paused_for(PauseReason::DiskFull) {
+                self.go_on(crawl);
+            }
+        }
         Ok(())
     }
 
@@ -115,9 +121,6 @@ impl CrawlTask {
             }
         } else if was_low {
             tracing::info!(free_bytes, "there is space on the disk again");
-            for crawl in self.paused_for(PauseReason::DiskFull) {
-                self.go_on(crawl);
-            }
         }
     }
 

@@ -127,39 +127,6 @@ async fn fail_on(
     bench.open_again().await
 }
 
-/// Of two crawls the one that a disk cannot read is set aside when it has ended the engine twice.
-async fn check_set_aside(disk: impl Fn(&Arc<EmbeddedStore>, CrawlNo) -> ShortDisk) {
-    let bench = Bench::of_hosts(|_, path| endless(path));
-    let mut store = bench.open();
-    let good = accept(&store, without_end());
-    let bad = accept(&store, crawl(vec![url("http://bad.test/")]));
-    for _ in 0..2 {
-        let disk = disk(&store, bad);
-        store = fail_on(&bench, store, disk, &[good, bad]).await;
-    }
-    let record = store.crawl(bad).unwrap().unwrap();
-    assert_eq!(record.state, CrawlState::Paused { why: PauseReason::EngineStopped });
-    assert!(record.fault.unwrap().text().contains("checksum mismatch"));
-    let record = store.crawl(good).unwrap().unwrap();
-    assert_eq!((record.state, record.fault), (CrawlState::Running, None));
-}
-
-/// A bad block is an error of the storage engine, and once ended everybody's crawls at every start.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_whose_queue_cannot_be_read_is_set_aside() {
-    check_set_aside(|store, bad| ShortDisk { unreadable: Some(bad), ..ShortDisk::of(store) }).await;
-}
-
-/// The same inside a step, which may be of several crawls.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_crawl_whose_rows_cannot_be_read_in_a_step_is_set_aside() {
-    let disk = |store: &Arc<EmbeddedStore>, bad| ShortDisk {
-        unreadable_in_steps: Some(bad),
-        ..ShortDisk::of(store)
-    };
-    check_set_aside(disk).await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_write_that_fails_is_nobodys_fault() {
     let bench = Bench::of_hosts(|_, path| endless(path));

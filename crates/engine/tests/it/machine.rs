@@ -149,9 +149,16 @@ async fn a_crawl_goes_on_by_itself_when_there_is_space_again() {
     engine.handle().run(no).await.unwrap();
     let full = CrawlState::Paused { why: PauseReason::DiskFull };
     until(&engine, no, |progress| progress.state == full).await;
-    assert_eq!(store.crawl(no).unwrap().unwrap().state, full);
+    let record = store.crawl(no).unwrap().unwrap();
+    assert_eq!(record.state, full);
+    assert_eq!(record.stats.pages, 0, "no step is begun without space");
     disk.free_bytes.store(1_100, Ordering::Relaxed);
     assert_eq!(finished(&engine, no).await.stats.pages, 2_000);
+    let mut asked = bench.asked();
+    asked.sort();
+    let requests = asked.len();
+    asked.dedup();
+    assert_eq!(requests, asked.len(), "what was fetched meanwhile is kept, not asked for again");
     assert_eq!(engine.handle().holds_back(), None);
     engine.shutdown().await.unwrap();
 }

@@ -8,6 +8,7 @@ mod budgets;
 mod changing;
 mod completeness;
 mod control;
+mod crawl_faults;
 mod endings;
 mod failing_index;
 mod faults;

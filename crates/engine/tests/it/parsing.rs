@@ -132,7 +132,7 @@ async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() 
     let host = store.hosts(no).unwrap().remove(0);
     assert_eq!((host.pages, host.errors), (4, 1));
     // Read again by a parser that can, it is no error any more.
-    ask(&store, &Request::Reparse { crawl: "last".into() });
+    ask(&store, &Request::Reparse { crawl: "last".into(), free_bytes_min: 0 });
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.failures.len()), (0, 0));
     assert_eq!(errors(&store), [Reply::End]);
@@ -159,7 +159,7 @@ async fn a_page_that_broke_the_parser_is_read_again_when_it_is_asked_for() {
     );
     assert!(matches!(&shown[0], Reply::Page(page) if page.content.is_none()), "{shown:?}");
     // The parser of this control is not fussy.
-    let lines = ask(&store, &Request::Reparse { crawl: "last".into() });
+    let lines = ask(&store, &Request::Reparse { crawl: "last".into(), free_bytes_min: 0 });
     let Reply::Reread(page) = &lines[0] else { panic!("{lines:?}") };
     assert_eq!(page.url, "http://site.test/bad");
     let what: Vec<_> = page.changes.iter().map(|change| change.what.as_str()).collect();

@@ -13,7 +13,7 @@ use crate::bench::{Bench, assert_verified, finished, site_crawl, url};
 fn reparse(store: &Arc<EmbeddedStore>) -> (Vec<RereadPage>, RereadTotal) {
     let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>);
     let (mut pages, mut total) = (Vec::new(), None);
-    control.handle(&Request::Reparse { crawl: "last".into() }, &mut |answer| {
+    control.handle(&Request::Reparse { crawl: "last".into(), free_bytes_min: 0 }, &mut |answer| {
         match answer {
             Reply::Reread(page) => pages.push(*page),
             Reply::RereadTotal(sum) => total = Some(sum),

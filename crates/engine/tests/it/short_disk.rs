@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use telusur_ledger::{
     Asking, Body, CrawlRecord, CrawlStore, Effects, FrontierStore, KeptRun, LinksOf, NewCrawl,
-    NewlyQueued, Packed, PageStore, QueueRange, Removal, Step, StoreChange, StoreError, TrapMark,
-    UrlRecord, VerifyReport,
+    NewlyQueued, Packed, PageStore, QueueRange, Removal, ScrubState, Step, StoreChange, StoreError,
+    TrapMark, UrlRecord, VerifyReport,
 };
 use telusur_model::{
     BlobRef, Crawl, CrawlNo, CrawlState, Discovery, EngineFault, Host, HostRow, OriginRow,
@@ -116,6 +116,14 @@ impl CrawlStore for ShortDisk {
 
     fn verify(&self, links_of: LinksOf<'_>) -> Result<VerifyReport, StoreError> {
         self.store.verify(links_of)
+    }
+
+    fn scrub(&self, bytes_max: u64, at: Timestamp) -> Result<ScrubState, StoreError> {
+        self.store.scrub(bytes_max, at)
+    }
+
+    fn scrubbed(&self) -> Result<Option<ScrubState>, StoreError> {
+        self.store.scrubbed()
     }
 }
 

@@ -4,7 +4,7 @@ use telusur_model::CrawlNo;
 
 use super::{Checks, View};
 use crate::storage::{Bodies, Rows, Storage, Table};
-use crate::{StoreError, crawls, layout};
+use crate::{StoreError, layout};
 
 impl Checks {
     pub(super) fn leftovers<S: Storage>(&mut self, view: &View<'_, S>) -> Result<(), StoreError> {
@@ -15,7 +15,7 @@ impl Checks {
             let key = String::from_utf8_lossy(&row?.0).into_owned();
             let no = key.strip_prefix(layout::META_BODIES_ENDS).and_then(|no| no.parse().ok());
             let is_owned = match no {
-                Some(no) => crawls::read_row(&view.rows, CrawlNo(no))?.is_some(),
+                Some(no) => view.rows.contains(Table::Crawls, layout::crawl_key(CrawlNo(no)))?,
                 None => false,
             };
             self.leftovers.look(is_owned, || format!("{key} belongs to no known crawl"));
@@ -58,7 +58,7 @@ impl Checks {
             let no = dir.strip_prefix("crawl_").and_then(|no| no.parse().ok()).map(CrawlNo);
             let is_owned = match no.filter(|no| no.to_string() == dir) {
                 Some(no) => {
-                    crawls::read_row(view.store.rows(), no)?.is_some()
+                    view.store.rows().contains(Table::Crawls, layout::crawl_key(no))?
                         || view.store.rows().contains(Table::Meta, layout::meta_removal(no))?
                 }
                 None => false,

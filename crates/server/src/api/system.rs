@@ -19,10 +19,12 @@ use crate::service::Service;
     responses((status = 200, body = HealthView)))]
 pub(super) async fn healthz() -> Result<Response, Problem> {
     let (status, followers) = ("ok".to_owned(), BTreeMap::new());
-    created(StatusCode::OK, None, &HealthView { status, indexing: None, followers })
+    let health = HealthView { status, indexing: None, followers, damage: None };
+    created(StatusCode::OK, None, &health)
 }
 
-/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed, or followed by something else; why is
+/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed, or followed by something else, or if
+/// reading everything has found damage; why is
 /// told to keys with the scope read
 #[utoipa::path(get, path = "/readyz", tag = "system",
     responses((status = 200, body = HealthView)))]
@@ -49,9 +51,14 @@ pub(super) async fn readyz(
             followers.insert(report.name, behind);
         }
     }
-    let is_well = indexing.is_none() && followers.is_empty();
+    let damaged = service.damaged().await?;
+    let damage = (damaged > 0).then(|| match is_told_why() {
+        true => format!("{damaged} things that are stored are damaged"),
+        false => "stored data is damaged".to_owned(),
+    });
+    let is_well = indexing.is_none() && followers.is_empty() && damage.is_none();
     let status = if is_well { "ok" } else { "degraded" }.to_owned();
-    created(StatusCode::OK, None, &HealthView { status, indexing, followers })
+    created(StatusCode::OK, None, &HealthView { status, indexing, followers, damage })
 }
 
 /// Totals over everything

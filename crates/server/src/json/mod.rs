@@ -28,8 +28,8 @@ pub use request::{
 pub use s1::{S1Answer, S1Job, S1Page, S1Request, S1Started};
 pub use search::{FacetView, HitView, SearchBody, SearchView};
 pub use system::{
-    EventBody, FollowerView, HealthView, KeyBody, KeyView, NewKeyView, RetriedView, StatsOfAll,
-    SuggestView,
+    EventBody, FollowerView, HealthView, KeyBody, KeyView, NewKeyView, RetriedView, ScrubView,
+    StatsOfAll, SuggestView,
 };
 
 /// Some of many.

@@ -17,6 +17,9 @@ pub struct HealthView {
     /// The same of whatever else is derived from pages, by its name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub followers: BTreeMap<String, String>,
+    /// That stored data is damaged, if that was found; `/api/v1/stats` says what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damage: Option<String>,
 }
 
 /// Something that is derived from pages, such as the search index.
@@ -61,6 +64,25 @@ pub struct StatsOfAll {
     pub followers: Vec<FollowerView>,
     /// Bytes left on the disk, where that is known.
     pub free_bytes: Option<u64>,
+    /// How far everything that is stored was read to find damage; nothing if that was never done.
+    pub scrub: Option<ScrubView>,
+}
+
+/// What reading everything that is stored has found.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub struct ScrubView {
+    /// When it began.
+    pub started_at: String,
+    /// When it came to the end; nothing while it goes on.
+    pub ended_at: Option<String>,
+    /// Bytes read.
+    pub bytes: u64,
+    /// Pages whose bodies were read.
+    pub pages: u64,
+    /// Things that are damaged.
+    pub damaged: u64,
+    /// The first of them.
+    pub found: Vec<String>,
 }
 
 /// What failed is asked again.

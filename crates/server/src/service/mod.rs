@@ -14,6 +14,7 @@ mod pages;
 mod request;
 mod run_queue;
 mod s1;
+mod scrub;
 mod search;
 mod site_map;
 mod sudden_ends;
@@ -187,6 +188,9 @@ impl Service {
         let service = Self { inner: Arc::new(inner) };
         let supervisor = service.inner.engine.supervisor().clone();
         supervisor.task(Part::Service("run queue"), run_queue::start_in_turn(service.clone()));
+        if service.inner.settings.bounds.scrub_bytes_per_second > 0 {
+            supervisor.task(Part::Service("scrub"), scrub::scrub_when_idle(service.clone()));
+        }
         Ok(service)
     }
 

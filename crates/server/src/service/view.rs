@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use telusur_engine::FollowerReport;
-use telusur_ledger::CrawlRecord;
+use telusur_ledger::{CrawlRecord, ScrubState};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, CrawlStats, Fairness, HostRow, Keep, LeftOut, Limits, PauseReason,
     Politeness, Progress, RobotsRules, jain_index,
@@ -15,7 +15,7 @@ use super::lists::Cursor;
 use super::orders::settings_tag;
 use crate::json::{
     CrawlLinks, CrawlView, FollowerView, HostStats, LeftOutView, LimitsView, MannersView, Paged,
-    ScopeView, SiteView, StatsOfAll, StatsView,
+    ScopeView, ScrubView, SiteView, StatsOfAll, StatsView,
 };
 use crate::problem::Problem;
 
@@ -190,6 +190,7 @@ impl Service {
                 index_trouble: index_trouble.map(|it| it.why),
                 followers: service.followers().into_iter().map(follower_view).collect(),
                 free_bytes: inner.store.free_bytes()?,
+                scrub: inner.store.scrubbed()?.map(scrub_view),
             };
             if let Some(index) = &inner.index {
                 totals.index_bytes = index.disk_bytes().map_or(0, |(bytes, _)| bytes);
@@ -207,6 +208,17 @@ impl Service {
             Ok(totals)
         })
         .await
+    }
+}
+
+fn scrub_view(state: ScrubState) -> ScrubView {
+    ScrubView {
+        started_at: state.started_at.rfc3339(),
+        ended_at: state.ended_at.map(|at| at.rfc3339()),
+        bytes: state.bytes,
+        pages: state.pages,
+        damaged: state.damaged,
+        found: state.found,
     }
 }
 

@@ -46,6 +46,10 @@ pub(crate) async fn system(
         (words.sys_speed, lang.decimal(totals.pages_per_s, 1)),
         (words.sys_index, lang.bytes(totals.index_bytes)),
         (words.sys_free, totals.free_bytes.map_or_else(|| "–".to_owned(), |it| lang.bytes(it))),
+        (
+            words.sys_damaged,
+            totals.scrub.map_or_else(|| "–".to_owned(), |it| lang.count(it.damaged)),
+        ),
         (words.sys_listen, settings.listen.to_string()),
         (words.sys_user_agent, settings.defaults.fetch.user_agent.clone()),
         (words.sys_read_only, yes_no.to_owned()),

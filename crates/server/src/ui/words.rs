@@ -312,6 +312,7 @@ words! {
     sys_free: "Free on disk", "Sisa ruang disk";
     sys_speed: "Pages/s, all crawls", "Halaman/dtk, semua penjelajahan";
     sys_listen: "Listens on", "Mendengarkan di";
+    sys_damaged: "Damage found", "Kerusakan ditemukan";
     sys_read_only: "Only reads", "Hanya baca";
     sys_crawls: "Crawls by state", "Penjelajahan menurut keadaan";
     sys_keys: "Keys", "Kunci";

@@ -9,6 +9,7 @@ mod linear;
 mod pages;
 mod search;
 mod serve;
+mod space;
 mod wire;
 
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ pub use search::{
     SearchOrder,
 };
 pub use serve::{KeyCommand, ServeArgs};
+pub use space::{SpaceArgs, WorkArgs};
 pub use wire::WireArgs;
 
 use crate::settings::{Given, Key, Raw};
@@ -173,9 +175,9 @@ pub enum Command {
     /// Go on with a crawl that was paused, stopped, killed, or reached a limit
     Resume(ResumeArgs),
     /// Ask again for what failed: URLs without an answer, holes of a linear crawl
-    Retry(CrawlId),
+    Retry(WorkArgs),
     /// Crawl the same again, and fetch only what changed since
-    Recrawl(CrawlId),
+    Recrawl(WorkArgs),
     /// Let a running crawl wait, from another terminal
     Pause(CrawlId),
     /// End a running crawl and keep what it has
@@ -200,7 +202,7 @@ pub enum Command {
     /// Show a stored page and everything that is in it
     Page(PageArgs),
     /// Read the stored pages of a crawl again with this version, and say what changed; fetches nothing
-    Reparse(CrawlId),
+    Reparse(WorkArgs),
     /// Why a URL was crawled or not; also what an error code or a reason means
     Explain(ExplainArgs),
     /// What was asked of a host, when, at what gaps, by which rules: something to show a webmaster
@@ -215,10 +217,13 @@ pub enum Command {
         /// A name for the collection; importing under the same name again replaces documents
         #[arg(long, value_name = "NAME")]
         name: Option<String>,
+        /// How much space is left
+        #[command(flatten)]
+        space: SpaceArgs,
     },
     /// Look after the search index, or index as a process of its own
     Index(IndexArgs),
-    /// Check every promise about the stored data
+    /// Check every promise about the stored data, or read all of it slowly to find damage
     Verify(VerifyArgs),
     /// Rebuild a damaged or lost state/ from the stored pages
     Recover(RecoverArgs),
@@ -318,15 +323,6 @@ pub struct ResumeArgs {
     pub patience: Option<String>,
 }
 
-/// The arguments of `verify`.
-#[derive(Args, Debug)]
-pub struct VerifyArgs {
-    /// First take out the pages whose stored bytes are damaged, and queue them again: resume their crawls
-    /// afterwards
-    #[arg(long)]
-    pub requeue: bool,
-}
-
 /// The arguments of `recover`.
 #[derive(Args, Debug)]
 #[command(long_about = "Rebuild a damaged or lost state/ from the stored pages.\n\n\
@@ -356,6 +352,28 @@ pub struct RemoveArgs {
     /// Do not ask
     #[arg(short, long)]
     pub yes: bool,
+}
+
+/// The arguments of `verify`.
+#[derive(Args, Clone, Debug, Default)]
+#[command(
+    after_long_help = "Without --scrub every promise is checked at once, on the rows of one moment. With --scrub everything is\n\
+    read in order: each stored body with its checksum, each row of state/, and the files of the search index. How\n\
+    far it came is remembered: interrupted or killed, the next call goes on there; after the end it starts over.\n\
+    A service does the same while it is idle with: telusur serve --scrub-pace SIZE\n\n\
+    Examples:\n  telusur verify\n  telusur verify --scrub --pace 10MiB"
+)]
+pub struct VerifyArgs {
+    /// Read everything that is stored and name what is damaged, from where the last call ended
+    #[arg(long)]
+    pub scrub: bool,
+    /// Read no more than this in a second; 0B = as fast as the disk allows
+    #[arg(long, value_name = "SIZE", requires = "scrub", default_value = "0B")]
+    pub pace: String,
+    /// First take out the pages whose stored bytes are damaged, and queue them again: resume their crawls
+    /// afterwards
+    #[arg(long, conflicts_with = "scrub")]
+    pub requeue: bool,
 }
 
 /// The arguments of `explain`.

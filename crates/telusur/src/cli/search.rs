@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::SpaceArgs;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// The arguments of `search`.
@@ -144,7 +145,11 @@ pub struct IndexArgs {
 #[derive(Clone, Debug, Subcommand)]
 pub enum IndexCommand {
     /// Build it anew from the stored pages
-    Rebuild,
+    Rebuild {
+        /// How much space is left
+        #[command(flatten)]
+        space: SpaceArgs,
+    },
     /// Say how large it is and how far it has come
     Status,
 }

@@ -57,6 +57,9 @@ pub struct ServeArgs {
     /// Pause crawls when less space is left [default: 2GiB]
     #[arg(long, value_name = "SIZE", help_heading = "Crawls")]
     pub min_free_disk: Option<String>,
+    /// While no crawl runs, read what is stored at this pace per second to find damage; 0B = off [default: 0B]
+    #[arg(long, value_name = "SIZE")]
+    pub scrub_pace: Option<String>,
 }
 
 impl ServeArgs {
@@ -72,6 +75,7 @@ impl ServeArgs {
             (Key::UserAgent, &self.user_agent),
             (Key::Contact, &self.contact),
             (Key::MinFreeDisk, &self.min_free_disk),
+            (Key::ScrubPace, &self.scrub_pace),
         ];
         let lists =
             [(Key::AllowedHosts, &self.allowed_host), (Key::AllowPrivate, &self.allow_private)];

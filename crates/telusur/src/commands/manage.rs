@@ -12,7 +12,7 @@ use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
 use crate::backend::{self, OpenStore};
-use crate::cli::{ResumeArgs, given_texts};
+use crate::cli::{ResumeArgs, SpaceArgs, WorkArgs, given_texts};
 use crate::crawl_request::{CrawlRequest, fail_on};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
@@ -165,8 +165,9 @@ fn change(crawl: &mut Crawl, arguments: &ResumeArgs, settings: &Settings) {
 }
 
 /// Asks again for what failed: in the process that holds the crawl, or in this one.
-pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
-    let settings = session.settings(Vec::new())?.settings;
+pub(super) fn retry(session: &Session, arguments: &WorkArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.space.given())?.settings;
+    let id = arguments.crawl.as_str();
     let mut retried = 0;
     session.ask(&Request::Retry { crawl: id.to_owned() }, &mut |answer| {
         if let Reply::Retried { count } = answer {
@@ -187,8 +188,20 @@ pub(super) fn retry(session: &Session, id: &str, output: &mut dyn Write) -> Outc
     let (open, record) = open_crawl(dir, id)?;
     check_can_resume(open.store.as_ref(), &record)?;
     session.talk.note(&format!("{} asks again for {}", record.crawl.no, failures(retried)));
-    let job = RunJob { crawl: record.crawl.no, output: None, fail_on: fail_on(&settings) };
+    let mut crawl = record.crawl;
+    if leave_space(&mut crawl, &arguments.space, &settings) {
+        open.store.change(&crawl).map_err(|error| backend::store_message(&error))?;
+    }
+    let job = RunJob { crawl: crawl.no, output: None, fail_on: fail_on(&settings) };
     run::run(session, &settings, open, &job, output)
+}
+
+/// The crawl with the space that the flag of this command wants to be left, if it was given.
+fn leave_space(crawl: &mut Crawl, space: &SpaceArgs, settings: &Settings) -> bool {
+    if space.min_free_disk.is_some() {
+        crawl.limits.free_bytes_min = Some(settings.bytes(Key::MinFreeDisk));
+    }
+    space.min_free_disk.is_some()
 }
 
 fn say_retried(session: &Session, crawl: CrawlNo, retried: u64, output: &mut dyn Write) -> Outcome {
@@ -210,9 +223,9 @@ fn failures(count: u64) -> String {
 }
 
 /// Crawls the same again and asks only for what changed since.
-pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Outcome {
-    let settings = session.settings(Vec::new())?.settings;
-    let (open, record) = open_crawl(backend::data_dir(&settings), id)?;
+pub(super) fn recrawl(session: &Session, arguments: &WorkArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.space.given())?.settings;
+    let (open, record) = open_crawl(backend::data_dir(&settings), &arguments.crawl)?;
     if record.stats.pages == 0 {
         let what = format!("{} has no pages that could have changed", record.crawl.no);
         return Err(Message::new(Code::WrongState, what)
@@ -220,11 +233,12 @@ pub(super) fn recrawl(session: &Session, id: &str, output: &mut dyn Write) -> Ou
             .into());
     }
     let base = record.crawl.no;
-    let crawl = Crawl {
+    let mut crawl = Crawl {
         created_at: telusur_model::Clock::wall(&SystemClock::new()),
         recrawl_of: Some(base),
         ..record.crawl
     };
+    leave_space(&mut crawl, &arguments.space, &settings);
     let new = NewCrawl { crawl, random: super::crawl::random()? };
     let refuse = |error: StoreError| backend::store_message(&error);
     let again = open.store.create(new).map_err(refuse)?.crawl.no;

@@ -175,7 +175,9 @@ impl Session {
             Command::Search(arguments) => search::search(self, &arguments, output),
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
             Command::Suggest { typed } => search::suggest(self, &typed, output),
-            Command::Import { file, name } => search::import(self, &file, name.as_deref(), output),
+            Command::Import { file, name, space } => {
+                search::import(self, &file, name.as_deref(), &space, output)
+            }
             Command::Index(IndexArgs { command: Some(command), .. }) => {
                 search::index(self, &command, output)
             }
@@ -187,8 +189,8 @@ impl Session {
             Command::Ls => show::ls(self, output),
             Command::Show(arguments) => show::show(self, &arguments, output),
             Command::Resume(arguments) => manage::resume(self, &arguments, output),
-            Command::Retry(CrawlId { crawl }) => manage::retry(self, &crawl, output),
-            Command::Recrawl(CrawlId { crawl }) => manage::recrawl(self, &crawl, output),
+            Command::Retry(arguments) => manage::retry(self, &arguments, output),
+            Command::Recrawl(arguments) => manage::recrawl(self, &arguments, output),
             Command::Pause(CrawlId { crawl }) => {
                 manage::order(self, Request::Pause { crawl }, output)
             }
@@ -207,8 +209,11 @@ impl Session {
             Command::Export(arguments) => export::export(self, &arguments, output),
             Command::Fetch(arguments) => fetch::fetch(self, &arguments, output),
             Command::Page(arguments) => page::page(self, &arguments, output),
-            Command::Reparse(CrawlId { crawl }) => reparse::reparse(self, crawl, output),
+            Command::Reparse(arguments) => reparse::reparse(self, arguments, output),
             Command::Politeness { host } => politeness::politeness(self, &host, output),
+            Command::Verify(arguments) if arguments.scrub => {
+                verify::scrub(self, &arguments.pace, output)
+            }
             Command::Verify(arguments) => verify::verify(self, &arguments, output),
             Command::Recover(arguments) => recover::recover(self, &arguments, output),
             Command::Bench(arguments) => bench::bench(self, &arguments, output),

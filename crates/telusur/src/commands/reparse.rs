@@ -5,15 +5,22 @@ use std::io::{self, Write};
 use telusur_engine::control::{Reply, Request, RereadPage, RereadTotal};
 
 use super::{Outcome, Session};
+use crate::backend;
+use crate::cli::WorkArgs;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
+use crate::settings::Key;
 use crate::units::show_count;
 
-pub(super) fn reparse(session: &Session, crawl: String, output: &mut dyn Write) -> Outcome {
+pub(super) fn reparse(session: &Session, arguments: WorkArgs, output: &mut dyn Write) -> Outcome {
+    let settings = session.settings(arguments.space.given())?.settings;
+    let (crawl, free_bytes_min) = (arguments.crawl, settings.bytes(Key::MinFreeDisk));
+    let dir = backend::data_dir(&settings);
     let mut total = RereadTotal::default();
     let mut damaged = 0;
     let mut written = Ok(());
-    session.ask(&Request::Reparse { crawl: crawl.clone() }, &mut |answer| {
+    let request = Request::Reparse { crawl: crawl.clone(), free_bytes_min };
+    backend::ask(dir, &request, &mut |answer| {
         match answer {
             Reply::Reread(page) if session.global.json => {
                 written = write_json_line(output, &page);

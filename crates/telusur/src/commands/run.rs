@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use telusur_engine::FREE_BYTES_LEAST;
 use telusur_engine::control::{Control, Reply, Request};
 use telusur_ledger::{Store, UrlState};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, HttpVersion, PauseReason};
@@ -79,14 +80,28 @@ fn verdict(ended: &Ended, job: &RunJob<'_>, free_bytes_min: u64) -> Outcome {
     }
     match ended.progress.state {
         CrawlState::Paused { why: PauseReason::DiskFull } => {
-            let free = ended.open.store.free_bytes().ok().flatten().map(show_size);
-            let what = format!(
-                "paused: only {} free (limits.min_free_disk is {})",
-                free.unwrap_or_else(|| "little is".to_owned()),
-                write_size(free_bytes_min)
-            );
+            let free = ended.open.store.free_bytes().ok().flatten().unwrap_or(0);
+            let what = match free_bytes_min < FREE_BYTES_LEAST {
+                true => {
+                    let (free, least) = (show_size(free), write_size(FREE_BYTES_LEAST));
+                    format!(
+                        "paused: only {free} free (at least {least} are needed to store anything)"
+                    )
+                }
+                false => format!("paused: {}", backend::no_space(free, free_bytes_min).what),
+            };
             let hint = format!("Nothing is lost. Free space, then: telusur resume {crawl}");
             return Err(Message::new(Code::DiskFull, what).hint(hint).into());
+        }
+        CrawlState::Paused { why: PauseReason::EngineStopped } => {
+            let record = ended.open.store.crawl(crawl).ok().flatten();
+            let why = record.and_then(|record| record.fault).map(|fault| fault.why);
+            let why = why.unwrap_or_else(|| "its row cannot be read".to_owned());
+            return Err(Message::new(Code::DamagedData, format!("paused: {}", shown(&why)))
+                .hint(format!(
+                    "See what is damaged: telusur verify; try again: telusur resume {crawl}"
+                ))
+                .into());
         }
         CrawlState::Paused { why: PauseReason::NoNetwork } => {
             let hint =

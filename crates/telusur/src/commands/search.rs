@@ -8,25 +8,29 @@ use serde::Deserialize;
 use serde_json::json;
 use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
-use telusur_index::{Column, FacetBy, IndexLimits, SearchIndex, Sort};
+use telusur_index::{Column, FacetBy, Sort};
 use telusur_ledger::{NewCrawl, StoreError};
 use telusur_model::{
     Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, PauseReason, Politeness, RobotsRules,
     Timestamp,
 };
-use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
 use crate::backend::{self, IndexUse};
-use crate::cli::{IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
+use crate::cli::{
+    IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder, SpaceArgs,
+};
 use crate::crawl_request::{CrawlRequest, Start};
 use crate::json::write_json_line;
 use crate::lines::csv_field;
 use crate::message::{Code, Message, printable, shown};
 use crate::progress::{Imported, Indexing, ProgressDisplay};
+use crate::settings::Key;
 use crate::terminal::wants_color;
 use crate::units::{read_duration_ms, show_count, show_size};
 
+/// After this number of documents the free space is looked at again: a megabyte or so.
+const SPACE_EVERY: u64 = 500;
 /// Exit code when nothing was found.
 const NOTHING_FOUND: u8 = 1;
 
@@ -308,11 +312,14 @@ pub(super) fn import(
     session: &Session,
     path: &Path,
     name: Option<&str>,
+    space: &SpaceArgs,
     output: &mut dyn Write,
 ) -> Outcome {
-    let settings = session.settings(Vec::new())?.settings;
+    let settings = session.settings(space.given())?.settings;
+    let free_bytes_min = settings.bytes(Key::MinFreeDisk);
     let lines = open_lines(path)?;
     let open = backend::open(backend::data_dir(&settings))?;
+    backend::expect_space(open.store.as_ref(), free_bytes_min)?;
     let refuse = |error: StoreError| backend::store_message(&error);
     let clock = SystemClock::new();
     let now = clock.wall();
@@ -350,13 +357,17 @@ pub(super) fn import(
         let url = document.address().map_err(|why| bad_line(number, &why))?;
         importer.add(document, url, now).map_err(refuse)?;
         count += 1;
+        if count.is_multiple_of(SPACE_EVERY) {
+            backend::expect_space(open.store.as_ref(), free_bytes_min)?;
+        }
         display.update_imported(Imported(count), clock.now());
     }
     importer.flush().map_err(refuse)?;
     let state = CrawlState::Finished { why: FinishReason::Drained };
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
-        make_searchable(&Indexer::new(open.store.clone(), index.clone()), &mut display)?;
+        let indexer = Indexer::new(open.store.clone(), index.clone()).leaving(free_bytes_min);
+        make_searchable(&indexer, &mut display)?;
     }
     display.finish();
     open.store.close().map_err(refuse)?;
@@ -387,21 +398,26 @@ fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u
 
 /// Looks after the search index.
 pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn Write) -> Outcome {
-    let settings = session.settings(Vec::new())?.settings;
+    let space = match command {
+        IndexCommand::Rebuild { space } => Some(space),
+        IndexCommand::Status => None,
+    };
+    let settings = session.settings(space.map(SpaceArgs::given).unwrap_or_default())?.settings;
     let dir = backend::data_dir(&settings);
     if !backend::is_there(dir)? {
         return Err(backend::nothing_yet(dir).into());
     }
-    let mut open = backend::open(dir)?;
+    let free_bytes_min = space.map_or(0, |_| settings.bytes(Key::MinFreeDisk));
+    let open = match space {
+        Some(_) => backend::open_to_rebuild(dir, free_bytes_min)?,
+        None => backend::open(dir)?,
+    };
     let failed = |error: &dyn std::fmt::Display| backend::index_message(error);
-    if matches!(command, IndexCommand::Rebuild) {
-        open.index = None;
-        let index = SearchIndex::create_anew(&DataDir::index(dir), IndexLimits::default())
-            .map_err(|error| failed(&error))?;
-        open.index = Some(std::sync::Arc::new(index));
-    }
-    let Some(index) = open.index.clone() else { return Ok(0) };
-    let indexer = Indexer::new(open.store.clone(), index.clone());
+    let index = match open.index.clone() {
+        Some(index) => index,
+        None => backend::open_index(dir)?,
+    };
+    let indexer = Indexer::new(open.store.clone(), index.clone()).leaving(free_bytes_min);
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let looked_at = make_searchable(&indexer, &mut display)?;
     display.finish();

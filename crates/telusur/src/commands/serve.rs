@@ -3,13 +3,19 @@
 
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use telusur_engine::control::{self, Control};
-use telusur_engine::{Engine, EngineOptions, EngineParts, Part, SystemClock};
+use telusur_engine::{
+    Engine, EngineError, EngineOptions, EngineParts, FREE_BYTES_LEAST, Part, SystemClock,
+};
 use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
+use telusur_ledger::StoreError;
 use telusur_model::{Clock, PageUrl, Timestamp};
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
 use telusur_store_embedded::DataDir;
@@ -23,10 +29,13 @@ use crate::foreground::{Signals, parse_threads, parser, parsers};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
+use crate::units::write_size;
 
 /// Longest from the signal to the end, save for closing the store: service managers kill after ten seconds.
 /// Orders under way and visits under way share it.
 const END_MS_MAX: u64 = 9_000;
+/// How often a service that the disk has stopped looks whether there is space.
+const SPACE_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
@@ -77,7 +86,7 @@ async fn run(
     };
     let options = EngineOptions {
         parse_threads: parse_threads(children),
-        free_bytes_min: settings.bytes(Key::MinFreeDisk),
+        free_bytes_min: space_needed(settings),
     };
     let mut engine = Engine::start(parts, &options)
         .map_err(|error| cannot_run(&format!("start the engine: {error}")))?;
@@ -100,7 +109,18 @@ async fn run(
     let serving = engine.handle().supervisor().task(Part::Service("http"), serving);
     let code = tokio::select! {
         code = signals.stop() => code,
-        error = engine.failed() => return Err(engine_message(&error).into()),
+        error = engine.failed() => {
+            let message = engine_message(&error);
+            return match error {
+                EngineError::Store(StoreError::DiskFull(_)) => {
+                    start_again_with_space(session, settings, &open.dir, message, signals).await
+                }
+                EngineError::Store(_)
+                | EngineError::StageDied(_)
+                | EngineError::PartDied(_)
+                | EngineError::Parser(_) => Err(message.into()),
+            };
+        }
     };
     let deadline = clock.now().plus_ms(END_MS_MAX);
     session.talk.note("saving what is under way; once more leaves at once");
@@ -115,6 +135,44 @@ async fn run(
     let left_ms = deadline.ms_since(clock.now());
     engine.shutdown_within(left_ms).await.map_err(|error| engine_message(&error))?;
     Ok(code)
+}
+
+/// The space below which crawls wait.
+fn space_needed(settings: &Settings) -> u64 {
+    settings.bytes(Key::MinFreeDisk).max(FREE_BYTES_LEAST)
+}
+
+/// The disk was full before crawls could be paused, and the store takes no more writes until it is opened again.
+/// Waits for space, and becomes a new process of the same command under the same pid: everything that is open
+/// here is closed by that.
+async fn start_again_with_space(
+    session: &Session,
+    settings: &Settings,
+    dir: &Path,
+    why: Message,
+    mut signals: Signals,
+) -> Outcome {
+    let needed = space_needed(settings);
+    session.talk.warning(&format!(
+        "{}; the service goes on by itself when {} are free",
+        why.what,
+        write_size(needed)
+    ));
+    loop {
+        tokio::select! {
+            // It has nothing to save.
+            code = signals.stop() => return Ok(code),
+            () = tokio::time::sleep(SPACE_LOOK_EVERY) => {}
+        }
+        if telusur_store_embedded::free_bytes(dir).is_ok_and(|free| free >= needed) {
+            break;
+        }
+    }
+    session.talk.note("there is space again: the service goes on");
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| cannot_run(&format!("find this program: {error}")))?;
+    let error = Command::new(program).args(std::env::args_os().skip(1)).exec();
+    Err(cannot_run(&format!("start again: {error}")).into())
 }
 
 /// Says where it listens: on standard output, for whoever started it to read.
@@ -148,6 +206,7 @@ fn service_settings(
     let bounds = Bounds {
         running_max: settings.small_count::<u32>(Key::MaxRunning) as usize,
         queued_max: settings.small_count::<u32>(Key::MaxQueued) as usize,
+        scrub_bytes_per_second: settings.bytes(Key::ScrubPace),
         ..Bounds::default()
     };
     Ok(ServiceSettings {

@@ -1,16 +1,69 @@
-//! `telusur verify`: checks every promise about the stored data.
+//! `telusur verify`: checks every promise about the stored data, or reads all of it to find damage.
 
 use std::io::Write;
 
 use serde_json::json;
+use telusur_engine::SystemClock;
 use telusur_engine::control::{Reply, Request};
 use telusur_ledger::VerifyReport;
+use telusur_model::Clock;
 
 use super::{Failure, Outcome, Session};
 use crate::cli::VerifyArgs;
 use crate::json::write_json_line;
-use crate::message::{Code, Message, shown};
-use crate::units::show_count;
+use crate::message::{Code, Message, printable, shown};
+use crate::progress::{ProgressDisplay, Scrubbed};
+use crate::units::{read_size, show_count, show_size};
+
+/// Reads everything from where the last call ended, and names what is damaged.
+pub(super) fn scrub(session: &Session, pace: &str, output: &mut dyn Write) -> Outcome {
+    let bytes_per_second = read_size(pace).ok_or_else(|| {
+        Message::new(Code::FlagValue, format!("--pace {} is not a size", shown(pace)))
+            .hint("Write it like 10MiB or 500kB; 0B = as fast as the disk allows")
+    })?;
+    let clock = SystemClock::new();
+    let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
+    let mut last = None;
+    session.ask(&Request::Scrub { bytes_per_second }, &mut |answer| {
+        if let Reply::Scrubbed(state) = answer {
+            display.update_scrubbed(
+                Scrubbed { bytes: state.bytes, damaged: state.damaged },
+                clock.now(),
+            );
+            last = Some(state);
+        }
+        true
+    })?;
+    display.finish();
+    let nothing = || Message::new(Code::NotVerified, "nothing was read");
+    let state = last.ok_or_else(nothing)?;
+    if session.global.json {
+        let answer = json!({
+            "started_at": state.started_at.rfc3339(),
+            "ended_at": state.ended_at.map(|at| at.rfc3339()),
+            "bytes": state.bytes,
+            "pages": state.pages,
+            "rows": state.rows,
+            "damaged": state.damaged,
+            "found": state.found,
+        });
+        write_json_line(output, &answer)?;
+    } else {
+        for found in &state.found {
+            writeln!(output, "DAMAGED {}", printable(found))?;
+        }
+        let (pages, rows) = (show_count(state.pages), show_count(state.rows));
+        let (size, damaged) = (show_size(state.bytes), show_count(state.damaged));
+        writeln!(output, "read: {size}, pages {pages}, rows {rows}, damaged {damaged}")?;
+    }
+    if state.damaged == 0 {
+        return Ok(0);
+    }
+    let what = format!("{} things that are stored are damaged", show_count(state.damaged));
+    Err(Message::new(Code::NotVerified, what)
+        .hint("Nothing was changed; keep a copy of the directory before going on")
+        .into())
+}
 
 pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn Write) -> Outcome {
     if arguments.requeue {

@@ -2,7 +2,7 @@
 
 use super::drawing::spinner;
 use crate::terminal::Terminal;
-use crate::units::show_count;
+use crate::units::{show_count, show_size};
 
 /// How far an indexer has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,31 @@ impl Imported {
     }
 }
 
+/// How much was read to find damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scrubbed {
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// Things that are damaged.
+    pub damaged: u64,
+}
+
+impl Scrubbed {
+    /// One line without any escape: `52428800 bytes read damaged=0`.
+    pub(super) fn plain_line(self) -> String {
+        format!("{} bytes read damaged={}", self.bytes, self.damaged)
+    }
+
+    /// One line for a terminal.
+    pub(super) fn live_line(self, terminal: &Terminal, ticks: usize) -> String {
+        let damaged = match self.damaged {
+            0 => String::new(),
+            damaged => format!("   damaged {}", show_count(damaged)),
+        };
+        live_line(&format!("{} read{damaged}", show_size(self.bytes)), terminal, ticks)
+    }
+}
+
 pub(super) fn live_line(words: &str, terminal: &Terminal, ticks: usize) -> String {
     let line = format!("  {} {words}", spinner(ticks, terminal.is_unicode));
     // A line that fills the last column makes many terminals wrap.
@@ -72,6 +97,9 @@ mod tests {
         assert_eq!(&late.live_line(&terminal, 3)[3..], " 1,240 pages indexed   to index 12");
         assert_eq!(Imported(1_240).plain_line(), "1240 documents stored");
         assert_eq!(&Imported(1_240).live_line(&terminal, 0)[3..], " 1,240 documents stored");
+        let read = Scrubbed { bytes: 52_400_000, damaged: 2 };
+        assert_eq!(read.plain_line(), "52400000 bytes read damaged=2");
+        assert_eq!(&read.live_line(&terminal, 0)[3..], " 52 MB read   damaged 2");
         terminal.columns = 20;
         assert_eq!(late.live_line(&terminal, 3).len(), 19);
     }

@@ -14,7 +14,7 @@ use telusur_model::{Moment, Progress};
 use crate::terminal::Terminal;
 
 pub use drawing::{Drawing, plain_line};
-pub use indexing::{Imported, Indexing};
+pub use indexing::{Imported, Indexing, Scrubbed};
 pub use strip::{count_parts, leg_text, legend, strip_line};
 
 /// Least time between two drawings: more than ten in a second only flicker.
@@ -84,6 +84,14 @@ impl ProgressDisplay {
     pub fn update_work(&mut self, words: impl Fn() -> String, now: Moment) {
         if self.is_due(now) {
             self.draw(&words, |terminal, ticks| indexing::live_line(&words(), terminal, ticks));
+        }
+    }
+
+    /// Shows how much was read to find damage, unless that was shown a moment ago.
+    pub fn update_scrubbed(&mut self, scrubbed: Scrubbed, now: Moment) {
+        if self.is_due(now) {
+            let plain = || scrubbed.plain_line();
+            self.draw(plain, |terminal, ticks| scrubbed.live_line(terminal, ticks));
         }
     }
 

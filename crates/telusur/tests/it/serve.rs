@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use telusur_testkit::serve_demo;
 
 use crate::Place;
+use crate::run::{Web, small_web};
 
 /// A service that runs.
 pub(crate) struct Served {
@@ -326,4 +327,71 @@ fn the_service_does_not_crawl_itself() {
         let answer = served.curl(&["-d", &body], "/crawl");
         assert!(answer.contains("where this service itself listens"), "{host}: {answer}");
     }
+}
+
+/// One crawl whose bodies cannot be written once ended the service at every start, with all other crawls.
+#[test]
+fn a_crawl_that_cannot_be_stored_stops_nobody_else() {
+    let place = Place::new();
+    let web = Web::new(small_web(1000));
+    let data = place.path().join(".local/share/telusur");
+    for name in ["good", "bad"] {
+        let mut crawl = place.start_crawl(&web, &["--name", name, "--new"]);
+        while place.shown(name)["stats"]["pages"].as_u64().is_none_or(|pages| pages == 0) {
+            std::thread::yield_now();
+        }
+        crawl.kill().unwrap();
+        crawl.wait().unwrap();
+    }
+    // The segment that it goes on with is a directory, and so is the one after it.
+    for segment in ["00000001.warc.zst", "00000002.warc.zst"] {
+        let segment = data.join("bodies/crawl_2").join(segment);
+        let _ = std::fs::remove_file(&segment);
+        std::fs::create_dir(&segment).unwrap();
+    }
+    let flags = ["--allow-private", "127.0.0.0/8"];
+    for _ in 0..2 {
+        let served = Served::start(&place, &flags);
+        while place.shown("good")["state"] != "completed" {
+            std::thread::yield_now();
+        }
+        while place.shown("bad")["state"] != "paused" {
+            std::thread::yield_now();
+        }
+        let bad: serde_json::Value =
+            serde_json::from_str(&served.curl(&[], "/api/v1/crawls/crawl_2")).unwrap();
+        assert_eq!(bad["pause_reason"], "engine_stopped", "{bad}");
+        let why = bad["pause_detail"].as_str().unwrap();
+        assert!(why.contains("write the segments of crawl_2"), "{why}");
+        assert!(served.curl(&[], "/readyz").contains("\"ok\""));
+        served.signal("-TERM");
+        assert_eq!(served.wait(), 143);
+    }
+    let seen = place.run(&["ls"]);
+    assert!(seen.code == 0 && seen.stdout.contains("good") && seen.stdout.contains("bad"));
+}
+
+/// A service that is told to reads what is stored while no crawl runs, and tells what it found.
+#[test]
+fn an_idle_service_finds_damage() {
+    let place = Place::new();
+    assert_eq!(place.crawl(&Web::new(small_web(20)), &[]).code, 0);
+    let segment = place.path().join(".local/share/telusur/bodies/crawl_1/00000001.warc.zst");
+    let file = std::fs::OpenOptions::new().write(true).open(&segment).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 8], file.metadata().unwrap().len() / 2)
+        .unwrap();
+    let served = Served::start(&place, &["--scrub-pace", "1GiB"]);
+    let stats = loop {
+        let stats: serde_json::Value =
+            serde_json::from_str(&served.curl(&[], "/api/v1/stats")).unwrap();
+        if stats["scrub"]["ended_at"].is_string() {
+            break stats;
+        }
+    };
+    assert_eq!(stats["scrub"]["damaged"], 1, "{stats}");
+    let found = stats["scrub"]["found"][0].as_str().unwrap();
+    assert!(found.contains("bodies/crawl_1/00000001.warc.zst at byte"), "{found}");
+    let health = served.curl(&[], "/readyz");
+    assert!(health.contains("degraded") && health.contains("1 things"), "{health}");
+    assert!(served.curl(&[], "/system").contains("Damage found"));
 }
