@@ -89,10 +89,11 @@ impl InMemory {
     }
 }
 
-/// Whether a row says how far steps and their records have come.
+/// Whether a row says how far steps and their records have come, or that requests may not be written down.
 fn is_of_steps(table: Table, key: &[u8]) -> bool {
     let is_end = key.starts_with(layout::META_BODIES_ENDS.as_bytes());
-    table == Table::Meta && (is_end || key == layout::META_STEP.as_bytes())
+    let is_asking = key.starts_with(layout::META_ASKING.as_bytes());
+    table == Table::Meta && (is_end || is_asking || key == layout::META_STEP.as_bytes())
 }
 
 impl Storage for InMemory {

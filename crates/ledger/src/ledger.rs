@@ -187,8 +187,9 @@ impl<S: Storage> Ledger<S> {
                 memory.step = step;
                 Ok(vec![(crawl, end)])
             }
-            // That there is no room must be written down, too: the row has room in the journal.
-            Err(error @ StoreError::DiskFull(_)) => {
+            // That a crawl stands still because its bodies cannot be written must be written down, too: the
+            // row can be.
+            Err(error) if !changes_settings(event) => {
                 tracing::warn!(%crawl, %error, "a change of a crawl is in its row only");
                 Ok(Vec::new())
             }
@@ -302,6 +303,10 @@ impl<S: Storage> Ledger<S> {
         let key = layout::queue_key(visit.crawl, &visit.url.host(), visit.place);
         Ok(Lane::STORED.contains(&visit.place.lane) && self.rows().contains(Table::Queue, key)?)
     }
+}
+
+fn changes_settings(event: &Event) -> bool {
+    matches!(event, Event::CrawlChanged { change: CrawlChange::Settings(_), .. })
 }
 
 fn places_of(recorded: &[usize]) -> Vec<u32> {

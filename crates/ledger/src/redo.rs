@@ -122,7 +122,13 @@ impl<S: Storage> Ledger<S> {
         let done = self.memory().step;
         let mut missing = Vec::new();
         for crawl in self.numbers_of_bodies()? {
-            self.find_missing(crawl, done, &mut missing)?;
+            match self.find_missing(crawl, done, &mut missing) {
+                // Bodies or rows that cannot be read are that crawl's trouble, and are met when it runs.
+                Err(error) if error.is_of_rows() || matches!(error, StoreError::Io { .. }) => {
+                    tracing::error!(%crawl, %error, "whether a crawl lacks a step cannot be told");
+                }
+                looked => looked?,
+            }
         }
         if missing.is_empty() {
             return Ok(());

@@ -88,7 +88,9 @@ async fn check(why: &str, damage: impl Fn(&Bench, &EmbeddedStore, CrawlNo)) {
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_cannot_be_written_pause_their_crawl() {
     check("crawl_2", |bench, _, bad| {
-        fs::write(bench.dir.path().join("bodies").join(bad.to_string()), "no directory").unwrap();
+        let bodies = bench.dir.path().join("bodies").join(bad.to_string());
+        fs::remove_dir_all(&bodies).unwrap();
+        fs::write(bodies, "no directory").unwrap();
     })
     .await;
 }
@@ -97,7 +99,10 @@ async fn bodies_that_cannot_be_written_pause_their_crawl() {
 async fn a_directory_in_the_place_of_a_segment_pauses_its_crawl() {
     check("crawl_2", |bench, _, bad| {
         let dir = bench.dir.path().join("bodies").join(bad.to_string());
-        fs::create_dir_all(dir.join("00000001.warc.zst")).unwrap();
+        fs::remove_file(dir.join("00000001.warc.zst")).unwrap();
+        for segment in ["00000001.warc.zst", "00000002.warc.zst"] {
+            fs::create_dir(dir.join(segment)).unwrap();
+        }
     })
     .await;
 }

@@ -88,7 +88,8 @@ fn bodies_are_deleted_piece_by_piece() {
         fs::write(dir.path().join("bodies/crawl_1").join(name), "more").unwrap();
     }
     assert_eq!(bodies.crawls().unwrap(), ["crawl_1"]);
-    for left in [2, 1] {
+    // Three segments and the settings.
+    for left in [3, 2, 1] {
         assert!(!bodies.remove(no, 1).unwrap());
         assert_eq!(bodies.crawls().unwrap(), Vec::<String>::new());
         assert_eq!(bodies.half_removed().unwrap(), [no]);

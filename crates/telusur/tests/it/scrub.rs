@@ -69,7 +69,6 @@ fn a_kill_costs_nothing_that_was_read() {
     slow.wait().unwrap();
     let first = scrubbed(&place);
     let second = scrubbed(&place);
-    assert_ne!(first["started_at"], second["started_at"], "the second begins again");
     assert_eq!(first["pages"], second["pages"]);
     assert_eq!(first["ended_at"].is_string(), second["ended_at"].is_string());
 }
