@@ -207,7 +207,7 @@ impl<S: Storage> Ledger<S> {
         bodies: &[(usize, Packed)],
     ) -> Result<Vec<(CrawlNo, BodiesEnd)>, StoreError> {
         let mut by_crawl: BTreeMap<CrawlNo, Vec<usize>> = BTreeMap::new();
-        let mut ended = HashSet::new();
+        let (mut ended, mut marked) = (HashSet::new(), HashSet::new());
         for (place, event) in events.iter().enumerate() {
             let Some(crawl) = event.crawl() else { continue };
             if let Event::VisitEnded(visit) = event
@@ -215,11 +215,15 @@ impl<S: Storage> Ledger<S> {
             {
                 continue;
             }
-            // What happens to a crawl that this very step accepts is in no row yet.
-            if by_crawl.contains_key(&crawl) && memory.crawl(crawl, self.rows())?.is_none()
-                || self.is_recorded(memory, crawl, event)?
-            {
+            // What this very step changes is in no row yet: a crawl that it accepts, ids that it marks.
+            let is_new =
+                by_crawl.contains_key(&crawl) && memory.crawl(crawl, self.rows())?.is_none();
+            let is_of_marked = marked.contains(&crawl) && matches!(event, Event::IdEnded(_));
+            if is_new || is_of_marked || self.is_recorded(memory, crawl, event)? {
                 by_crawl.entry(crawl).or_default().push(place);
+            }
+            if matches!(event, Event::IdsMarked { .. } | Event::PageLost(_)) {
+                marked.insert(crawl);
             }
         }
         if by_crawl.is_empty() {
