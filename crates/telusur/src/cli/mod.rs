@@ -325,13 +325,14 @@ pub struct ResumeArgs {
 
 /// The arguments of `recover`.
 #[derive(Args, Debug)]
-#[command(long_about = "Rebuild a damaged or lost state/ from the stored pages.\n\n\
-    Everything that a crawl did is also written down beside its pages in bodies/: settings, pages, links, redirects,\n\
+#[command(
+    after_long_help = "Everything that a crawl did is also written down beside its pages in bodies/: settings, pages, links, redirects,\n\
     failures, ids. From that the whole state is made again. Pages whose bytes are damaged are named, and asked again\n\
     by `telusur resume`. The old directory is left as it is, unless --in-place says otherwise. A recovery that is\n\
     interrupted changes nothing: start it again.\n\n\
     Examples:\n  telusur recover ./data                    makes ./data.recovered\n  \
-    telusur recover ./data --into /mnt/new\n  telusur recover ./data --in-place         keeps the old state as state.damaged")]
+    telusur recover ./data --into /mnt/new\n  telusur recover ./data --in-place         keeps the old state as state.damaged"
+)]
 pub struct RecoverArgs {
     /// The damaged data directory; by default that of --data
     pub dir: Option<PathBuf>,
