@@ -326,10 +326,11 @@ pub struct ResumeArgs {
 /// The arguments of `recover`.
 #[derive(Args, Debug)]
 #[command(
-    after_long_help = "Everything that a crawl did is also written down beside its pages in bodies/: settings, pages, links, redirects,\n\
-    failures, ids. From that the whole state is made again. Pages whose bytes are damaged are named, and asked again\n\
-    by `telusur resume`. The old directory is left as it is, unless --in-place says otherwise. A recovery that is\n\
-    interrupted changes nothing: start it again.\n\n\
+    after_long_help = "Everything that a crawl did is also written down beside its pages in bodies/: settings,\n\
+    pages, links, redirects, failures, ids. From that the whole state is made again. Pages whose\n\
+    bytes are damaged are named, and asked again by `telusur resume`. The old directory is left as\n\
+    it is, unless --in-place says otherwise. A recovery that is interrupted changes nothing: start\n\
+    it again.\n\n\
     Examples:\n  telusur recover ./data                    makes ./data.recovered\n  \
     telusur recover ./data --into /mnt/new\n  telusur recover ./data --in-place         keeps the old state as state.damaged"
 )]
