@@ -96,22 +96,13 @@ pub enum RecoverProgress {
 struct RecordAt {
     step: u64,
     crawl: CrawlNo,
-    segment: u32,
-    offset: u64,
-    len: u32,
+    place: BlobRef,
 }
 
 impl RecordAt {
-    fn new(step: u64, crawl: CrawlNo, place: BlobRef) -> Self {
-        Self { step, crawl, segment: place.segment, offset: place.offset, len: place.len }
-    }
-
-    fn place(&self) -> BlobRef {
-        BlobRef { segment: self.segment, offset: self.offset, len: self.len }
-    }
-
     fn end(&self) -> BodiesEnd {
-        BodiesEnd { segment: self.segment, len: self.offset + u64::from(self.len) }
+        let BlobRef { segment, offset, len } = self.place;
+        BodiesEnd { segment, len: offset + u64::from(len) }
     }
 }
 
@@ -146,19 +137,19 @@ impl<S: Storage> Ledger<S> {
         done: u64,
         missing: &mut Vec<RecordAt>,
     ) -> Result<(), StoreError> {
-        let row = read_row(self.rows(), crawl)?;
-        if row.as_ref().is_some_and(|row| row.removing) {
-            return Ok(());
-        }
         let end = committed_end(self.rows(), crawl)?;
         if !self.bodies().has_more(crawl, end)? {
+            return Ok(());
+        }
+        let row = read_row(self.rows(), crawl)?;
+        if row.as_ref().is_some_and(|row| row.removing) {
             return Ok(());
         }
         self.bodies().scan(crawl, end, &mut |scanned| {
             let Scanned::Step(place) = scanned else { return Ok(ControlFlow::Continue(())) };
             let step = StepRecord::step_of(&self.bodies().step_record(crawl, place)?)?;
             if step > done {
-                missing.push(RecordAt::new(step, crawl, place));
+                missing.push(RecordAt { step, crawl, place });
             } else if row.is_none() {
                 // It was forgotten by a later step.
                 return Ok(ControlFlow::Break(()));
@@ -225,12 +216,11 @@ impl<S: Storage> Ledger<S> {
         records: &mut Vec<RecordAt>,
         recovered: &mut Recovered,
     ) -> Result<(), StoreError> {
-        let mut pending: BTreeSet<(u32, u64, u32)> = BTreeSet::new();
-        let key = |place: BlobRef| (place.segment, place.offset, place.len);
+        let mut pending: BTreeSet<BlobRef> = BTreeSet::new();
         self.bodies().scan(crawl, BodiesEnd::default(), &mut |scanned| {
             match scanned {
                 Scanned::Blob(place) => {
-                    pending.insert(key(place));
+                    pending.insert(place);
                 }
                 Scanned::Unreadable(bytes) => {
                     recovered.unreadable.push(UnreadableBytes { crawl, bytes });
@@ -239,17 +229,15 @@ impl<S: Storage> Ledger<S> {
                     let record = StepRecord::decode(&self.bodies().step_record(crawl, place)?)?;
                     for (_, mut event) in record.events {
                         if let Some(claimed) = body_of(&mut event) {
-                            pending.remove(&key(claimed.place));
+                            pending.remove(&claimed.place);
                         }
                     }
-                    records.push(RecordAt::new(record.step, crawl, place));
+                    records.push(RecordAt { step: record.step, crawl, place });
                 }
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        let unclaimed = pending.into_iter();
-        let unclaimed = unclaimed.map(|(segment, offset, len)| BlobRef { segment, offset, len });
-        recovered.unclaimed.extend(unclaimed.map(|place| (crawl, place)));
+        recovered.unclaimed.extend(pending.into_iter().map(|place| (crawl, place)));
         Ok(())
     }
 
@@ -261,7 +249,7 @@ impl<S: Storage> Ledger<S> {
         recovered: &mut Recovered,
     ) -> Result<(), StoreError> {
         if let Some(first) = records.iter().find(|record| record.crawl == crawl) {
-            let record = StepRecord::decode(&self.bodies().step_record(crawl, first.place())?)?;
+            let record = StepRecord::decode(&self.bodies().step_record(crawl, first.place)?)?;
             if record.events.iter().any(|(_, event)| matches!(event, Event::CrawlAccepted(_))) {
                 return Ok(());
             }
@@ -278,10 +266,8 @@ impl<S: Storage> Ledger<S> {
         let mut memory = self.memory();
         let (step, seq) = (memory.step, memory.seq);
         let events = vec![Event::CrawlAccepted(Box::new(accepted))];
-        let fold = Fold::new(self.rows(), &mut memory, self.recent());
-        self.rows().commit(fold.fold_again(vec![RecordedStep { step, seq, events }])?)?;
-        memory.broken = false;
-        Ok(())
+        let steps = vec![RecordedStep { step, seq, events }];
+        self.commit_again(&mut memory, RedoBatch { steps, ..RedoBatch::default() })
     }
 
     /// Folds records, which are in the order of their steps.
@@ -298,11 +284,13 @@ impl<S: Storage> Ledger<S> {
             batch.ends.extend(records.iter().map(|record| (record.crawl, record.end())));
             batch.events += batch.steps.last().map_or(0, |step| step.events.len());
             if batch.events >= EVENTS_PER_BATCH {
-                recovered.steps += self.commit_again(std::mem::take(&mut batch))?;
+                recovered.steps += batch.steps.len() as u64;
+                self.commit_again(&mut self.memory(), std::mem::take(&mut batch))?;
                 progress(RecoverProgress::Folding { steps: recovered.steps, of });
             }
         }
-        recovered.steps += self.commit_again(batch)?;
+        recovered.steps += batch.steps.len() as u64;
+        self.commit_again(&mut self.memory(), batch)?;
         progress(RecoverProgress::Folding { steps: recovered.steps, of });
         Ok(())
     }
@@ -317,7 +305,7 @@ impl<S: Storage> Ledger<S> {
         let mut events = Vec::new();
         let mut seq = 0;
         for at in records {
-            let record = self.bodies().step_record(at.crawl, at.place())?;
+            let record = self.bodies().step_record(at.crawl, at.place)?;
             let record = StepRecord::decode(&record)?;
             seq = record.seq.max(seq);
             for (place, mut event) in record.events {
@@ -405,35 +393,31 @@ impl<S: Storage> Ledger<S> {
             }
         }
         let (step, seq) = (memory.step + 1, memory.seq);
-        let mut ends = Vec::new();
+        let mut ends = HashMap::new();
         for (crawl, events) in by_crawl {
             let known = memory.crawl(crawl, self.rows())?;
             let end = known.map_or_else(BodiesEnd::default, |known| known.bodies_end);
             let places = (0..).take(events.len()).collect();
             let record = |_: &[BlobRef]| encode_record(step, seq, places, &events);
-            ends.push((crawl, self.bodies().append(crawl, end, &[], record)?));
+            ends.insert(crawl, self.bodies().append(crawl, end, &[], record)?);
         }
-        let fold = Fold::new(self.rows(), memory, self.recent()).with_ends(ends);
-        let rows = fold.fold_again(vec![RecordedStep { step, seq, events }])?;
-        self.rows().commit(rows)?;
-        memory.broken = false;
-        Ok(())
+        let steps = vec![RecordedStep { step, seq, events }];
+        self.commit_again(memory, RedoBatch { steps, ends, ..RedoBatch::default() })
     }
 
-    fn commit_again(&self, batch: RedoBatch) -> Result<u64, StoreError> {
-        let steps = batch.steps.len() as u64;
-        if steps == 0 {
-            return Ok(0);
+    /// Folds steps and makes their rows durable.
+    fn commit_again(&self, memory: &mut Memory, batch: RedoBatch) -> Result<(), StoreError> {
+        if batch.steps.is_empty() {
+            return Ok(());
         }
-        let mut memory = self.memory();
-        let mut fold = Fold::new(self.rows(), &mut memory, self.recent()).with_ends(batch.ends);
+        let mut fold = Fold::new(self.rows(), memory, self.recent()).with_ends(batch.ends);
         for step in &batch.steps {
             fold.look_up_links(&step.events)?;
         }
         let rows = fold.fold_again(batch.steps)?;
         self.rows().commit(rows)?;
         memory.broken = false;
-        Ok(steps)
+        Ok(())
     }
 
     /// The numbers of the crawls that have bodies.
