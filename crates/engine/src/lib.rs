@@ -15,6 +15,7 @@ mod context;
 pub mod control;
 mod crawl_task;
 mod error;
+pub mod export;
 mod faults;
 mod fetch_stage;
 pub mod follower_conformance;

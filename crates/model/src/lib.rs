@@ -19,6 +19,7 @@ mod link_rules;
 mod origin;
 mod parsed;
 mod pattern;
+mod printable;
 mod progress;
 mod reason;
 mod record;
@@ -58,6 +59,7 @@ pub use crate::linear::{
 pub use crate::link_rules::LinkRules;
 pub use crate::origin::{Door, NotFoundLook, OriginRow, RobotsAnswer};
 pub use crate::parsed::{Link, LinkKind, ParsedPage, Warning};
+pub use crate::printable::{is_treacherous, printable, printable_lines};
 pub use crate::progress::{
     HostRow, JainSums, ParkedHost, Progress, RequestHistory, SiteShare, jain_index,
 };

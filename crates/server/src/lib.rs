@@ -27,7 +27,7 @@ pub use crate::app::app;
 pub use crate::door::serve;
 pub use crate::problem::{Code, Problem};
 pub use crate::service::{
-    Accepted, Cursor, EventKind, EventKinds, EventReader, ExportFormat, ExportLines, Order,
-    RequestMark, Service, ServiceError, ServiceEvent, ServiceParts,
+    Accepted, Cursor, EventKind, EventKinds, EventReader, ExportPieces, Order, RequestMark,
+    Service, ServiceError, ServiceEvent, ServiceParts,
 };
 pub use crate::settings::{Bounds, ServiceSettings};

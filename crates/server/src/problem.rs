@@ -7,7 +7,6 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
-use telusur_engine::control::Reply;
 use telusur_ledger::StoreError;
 
 /// The media type of RFC 9457.
@@ -243,23 +242,6 @@ impl From<RequestError> for Problem {
                 Self::new(Code::Internal, "the search index cannot be read")
             }
         }
-    }
-}
-
-impl Problem {
-    /// The last line of a reply of control, if it says that something went wrong.
-    pub(crate) fn of_answer(last: &Reply) -> Option<Self> {
-        let Reply::Error { code, text } = last else { return None };
-        Some(match code.as_str() {
-            "no_such_crawl" => Self::new(Code::NotFound, text),
-            "wrong_state" => Self::new(Code::WrongState, text),
-            "bad_argument" => Self::new(Code::InvalidField, text),
-            "stopped" => draining(),
-            _ => {
-                tracing::error!(error = text, "the store failed a request");
-                Self::new(Code::Internal, "the data directory cannot be read or written")
-            }
-        })
     }
 }
 

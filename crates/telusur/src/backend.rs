@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use telusur_engine::control::{self, Control, Reply, Request};
+use telusur_engine::control::{
+    self, Control, Each, ErrorCode, ErrorReply, IndexUse, Operation, OperationKind, ReparseCrawl,
+};
 use telusur_engine::{
     EngineError, FollowError, Indexer, RequestError, delete_removed_for_a_moment,
 };
@@ -171,23 +173,23 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
         .hint("The index is made from the stored pages; build it anew with: telusur index rebuild")
 }
 
-/// Asks whoever owns the directory, or the directory itself if nobody does. `each` is called with
-/// every line of the answer until it returns false.
-pub fn ask(
+/// Runs an operation in the process that owns the directory, or here if none does. `each` is called with every
+/// item until it returns false; nobody waits for the reply after that.
+pub fn ask<O: Operation>(
     dir: &Path,
-    request: &Request,
-    each: &mut dyn FnMut(Reply) -> bool,
-) -> Result<(), Message> {
-    expect_data(dir, request)?;
-    let way = DirectoryControl::open(dir, IndexUse::of(request))?;
-    let answered = way.ask(request, each);
+    operation: &O,
+    each: Each<'_, O::Item>,
+) -> Result<Option<O::Reply>, Message> {
+    expect_data(dir, O::KIND)?;
+    let way = DirectoryControl::open(dir, O::INDEX)?;
+    let answered = way.ask(operation, each);
     let is_own = way.control.is_ok();
     way.close()?;
     match answered {
-        // The index is built anew by opening it. Nothing was answered yet.
+        // The index is rebuilt by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = DirectoryControl::open(dir, IndexUse::of(request))?;
-            let answered = way.ask(request, each);
+            let way = DirectoryControl::open(dir, O::INDEX)?;
+            let answered = way.ask(operation, each);
             way.close()?;
             answered
         }
@@ -208,31 +210,6 @@ pub fn ask_often<T, E: From<Message>>(
     let result = run(&way);
     way.close()?;
     result
-}
-
-/// What a question wants of the search index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IndexUse {
-    /// Nothing.
-    None,
-    /// It is changed along with the store, however far it has come.
-    AsItIs,
-    /// It is looked at, if there is a sound one.
-    IfThere,
-    /// It is searched: everything that is stored can be found.
-    UpToDate,
-}
-
-impl IndexUse {
-    fn of(request: &Request) -> Self {
-        match request {
-            Request::Search(_) | Request::Suggest { .. } | Request::Rank { .. } => Self::UpToDate,
-            Request::Verify | Request::Scrub { .. } => Self::IfThere,
-            Request::Requeue => Self::None,
-            Request::Remove { .. } | Request::Cancel { .. } => Self::AsItIs,
-            _ => Self::None,
-        }
-    }
 }
 
 /// The way to a directory's control: our own, or that of the process that owns the directory.
@@ -259,29 +236,26 @@ impl DirectoryControl {
         Ok(Self { dir: dir.to_owned(), control })
     }
 
-    /// Asks, and calls `each` with every line of the answer until it returns false.
-    pub fn ask(
+    /// Runs an operation, and calls `each` with every item until it returns false.
+    pub fn ask<O: Operation>(
         &self,
-        request: &Request,
-        each: &mut dyn FnMut(Reply) -> bool,
-    ) -> Result<(), Message> {
-        let last = match &self.control {
-            Ok(own) => own.ask(request, each),
-            Err(OwnerPid(pid)) => {
-                let socket = DataDir::control_socket(&self.dir);
-                control::ask(&socket, request, each).map_err(|error| {
-                    let what = format!(
-                        "{} is in use by pid {pid}, which does not answer: {error}",
-                        dir_shown(&self.dir)
-                    );
-                    Message::new(Code::Locked, what).hint("Try again, or end that process")
-                })?
+        operation: &O,
+        each: Each<'_, O::Item>,
+    ) -> Result<Option<O::Reply>, Message> {
+        let OwnerPid(pid) = match &self.control {
+            Ok(own) => {
+                let reply = own.control.run(operation, each);
+                return reply.map(Some).map_err(|error| request_message(&error));
             }
+            Err(owner) => owner,
         };
-        match last {
-            Reply::Error { code, text } => Err(answer_message(&code, text)),
-            _ => Ok(()),
-        }
+        let socket = DataDir::control_socket(&self.dir);
+        let answered = control::ask(&socket, operation, each).map_err(|error| {
+            let dir = dir_shown(&self.dir);
+            let what = format!("{dir} is in use by pid {pid}, which does not answer: {error}");
+            Message::new(Code::Locked, what).hint("Try again, or end that process")
+        })?;
+        answered.map_err(error_message)
     }
 
     fn close(self) -> Result<(), Message> {
@@ -304,19 +278,6 @@ impl OwnControl {
         };
         let control = Control::of_store(Arc::clone(&store)).with_index(index);
         Ok(Self { control, store, was_closed })
-    }
-
-    /// Gives the last line of the answer.
-    fn ask(&self, request: &Request, each: &mut dyn FnMut(Reply) -> bool) -> Reply {
-        let mut last = Reply::End;
-        self.control.handle(request, &mut |answer| match answer {
-            end @ (Reply::End | Reply::Error { .. }) => {
-                last = end;
-                true
-            }
-            line => each(line),
-        });
-        last
     }
 }
 
@@ -389,16 +350,9 @@ pub fn recover(
 
 /// Parses the stored pages of a crawl.
 fn parse_again(store: Arc<EmbeddedStore>, crawl: CrawlNo) -> Result<(), Message> {
-    let control = Control::of_store(store);
-    let mut failed = None;
-    let request = Request::Reparse { crawl: crawl.to_string(), free_bytes_min: 0 };
-    control.handle(&request, &mut |answer| {
-        if let Reply::Error { code, text } = answer {
-            failed = Some(answer_message(&code, text));
-        }
-        true
-    });
-    failed.map_or(Ok(()), Err)
+    let operation = ReparseCrawl { crawl: crawl.to_string(), free_bytes_min: 0 };
+    let parsed = Control::of_store(store).run(&operation, &mut |_| true);
+    parsed.map(drop).map_err(|error| request_message(&error))
 }
 
 fn each_page(
@@ -424,15 +378,13 @@ pub fn is_there(dir: &Path) -> Result<bool, Message> {
 
 /// Refuses to ask about a directory that was never made: reading it does not make it, and that there is
 /// nothing is no answer to whoever named the wrong one.
-fn expect_data(dir: &Path, request: &Request) -> Result<(), Message> {
+fn expect_data(dir: &Path, operation: OperationKind) -> Result<(), Message> {
     if is_there(dir)? {
         return Ok(());
     }
     let nothing = nothing_yet(dir);
-    Err(match request {
-        Request::Verify | Request::Scrub { .. } => Message { code: Code::NotVerified, ..nothing },
-        _ => nothing,
-    })
+    let is_check = matches!(operation, OperationKind::Verify | OperationKind::Scrub);
+    Err(if is_check { Message { code: Code::NotVerified, ..nothing } } else { nothing })
 }
 
 /// What to say of a directory in which there is nothing.
@@ -483,31 +435,41 @@ pub fn engine_message(error: &EngineError) -> Message {
     }
 }
 
-/// Why the engine refused, for people.
+/// Why an operation was refused, for people.
 pub fn request_message(error: &RequestError) -> Message {
     match error {
         RequestError::Store(store) => store_message(store),
-        RequestError::NoSuchCrawl(_) => answer_message("no_such_crawl", error.to_string()),
-        RequestError::WrongState(_) => answer_message("wrong_state", error.to_string()),
-        RequestError::BadArgument(_) => answer_message("bad_argument", error.to_string()),
-        RequestError::Stopped => answer_message("stopped", error.to_string()),
-        RequestError::Index(index) => index_message(index),
+        RequestError::Index(index) if !index.needs_rebuild() => index_message(index),
+        RequestError::Index(_)
+        | RequestError::NoSuchCrawl(_)
+        | RequestError::WrongState(_)
+        | RequestError::BadArgument(_)
+        | RequestError::Stopped => error_message(ErrorReply::of(error)),
     }
 }
 
-fn answer_message(code: &str, text: String) -> Message {
+impl From<RequestError> for Message {
+    fn from(error: RequestError) -> Self {
+        request_message(&error)
+    }
+}
+
+fn error_message(error: ErrorReply) -> Message {
+    let ErrorReply { code, text } = error;
     match code {
-        "no_such_crawl" => Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls"),
-        "wrong_state" => Message::new(Code::WrongState, text),
-        "bad_argument" => Message::new(Code::BadArgument, text),
-        control::DISK_FULL => Message::new(Code::DiskFull, text).hint(SPACE_HINT),
-        control::DAMAGED_INDEX => Message::new(Code::DamagedIndex, text)
-            .hint("It is built anew from the stored pages when it is next opened: try again"),
+        ErrorCode::NoSuchCrawl => {
+            Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls")
+        }
+        ErrorCode::WrongState => Message::new(Code::WrongState, text),
+        ErrorCode::BadArgument => Message::new(Code::BadArgument, text),
+        ErrorCode::DiskFull => Message::new(Code::DiskFull, text).hint(SPACE_HINT),
+        ErrorCode::DamagedIndex => Message::new(Code::DamagedIndex, text)
+            .hint("It is rebuilt from the stored pages when it is next opened: try again"),
         // The text names the command that helps.
-        control::DAMAGED_STATE => Message::new(Code::DamagedState, text),
-        control::DAMAGED_DATA => {
+        ErrorCode::DamagedState => Message::new(Code::DamagedState, text),
+        ErrorCode::DamagedData => {
             Message::new(Code::DamagedData, text).hint("See what is damaged: telusur verify")
         }
-        _ => Message::new(Code::Storage, text),
+        ErrorCode::Stopped | ErrorCode::Storage => Message::new(Code::Storage, text),
     }
 }

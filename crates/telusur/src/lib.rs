@@ -14,8 +14,8 @@ pub mod linear_request;
 
 pub mod commands;
 
-pub mod collection;
 pub mod page_view;
+pub mod tables_dir;
 
 pub mod json;
 pub mod lines;

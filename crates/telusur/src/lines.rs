@@ -19,20 +19,6 @@ pub fn read_line(
     Ok(true)
 }
 
-/// A field of a CSV file: quoted where it must be, and harmless to spreadsheets, which take a field
-/// that begins with one of these characters for a formula.
-pub fn csv_field(text: &str) -> String {
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
-    let text: String =
-        text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect();
-    if text.contains([',', '"', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

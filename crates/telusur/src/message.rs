@@ -4,6 +4,7 @@
 use std::fmt;
 
 use serde_json::json;
+pub use telusur_model::{printable, printable_lines};
 
 /// Longest piece of foreign text that is repeated in a message. Enough to recognise a URL; a
 /// hostile one can be megabytes.
@@ -260,36 +261,10 @@ pub fn shown(text: &str) -> String {
     shown
 }
 
-/// The text with everything replaced that could command a terminal or reorder what is read.
-pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if is_treacherous(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
-}
-
-/// Text of several lines, made harmless in the same way; its line breaks and tabs stay. Marks that
-/// honest texts of many languages hold, and nobody sees, are left out.
-pub fn printable_lines(text: &str) -> String {
-    let harmless = |c| match c {
-        '\n' | '\t' => Some(c),
-        '\r' => Some('\n'),
-        '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{FEFF}' => None,
-        c if is_treacherous(c) => Some(char::REPLACEMENT_CHARACTER),
-        c => Some(c),
-    };
-    text.replace("\r\n", "\n").chars().filter_map(harmless).collect()
-}
-
-/// Whether a character could command a terminal, or reorder or hide what is read.
-pub(crate) fn is_treacherous(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{061C}' | '\u{200E}' | '\u{200F}' // marks that turn the direction
-            | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' // embeddings, overrides, isolates
-            | '\u{2028}' | '\u{2029}' // line breaks that are no control characters
-            | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}') // invisible
-}
-
 #[cfg(test)]
 mod tests {
+    use telusur_model::is_treacherous;
+
     use super::*;
 
     #[test]

@@ -4,10 +4,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use telusur_engine::control::{FoundContent, Reply};
+use telusur_engine::control::FoundContent;
+use telusur_engine::export::write_pieces;
 use telusur_model::{ContentKind, PageContent};
 
-use crate::collection::{Collected, Collection, Format};
 use crate::json::write_json_line;
 use crate::message::{printable_lines, shown};
 use crate::units::{show_count, show_size};
@@ -119,15 +119,12 @@ impl<A: Serialize> PageView<'_, A> {
         if kind == ContentKind::Links && !json {
             return self.content.links.iter().try_for_each(|link| writeln!(output, "{}", link.url));
         }
-        let collected = Collected::Content(kind);
         let found = FoundContent {
             crawl: self.crawl.to_owned(),
             page: self.url.to_owned(),
             content: self.content.clone().only(kind),
         };
-        Collection { collected, format: Format::JsonLines }
-            .write(output, &Reply::Content(Box::new(found)))
-            .map(|_| ())
+        write_pieces(output, kind, &found).map(drop)
     }
 
     fn write_headers(&self, output: &mut dyn Write) -> io::Result<()> {

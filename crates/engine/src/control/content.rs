@@ -1,37 +1,32 @@
-//! What is in stored pages: everything in one of them, or one kind of content in all of them.
+//! One kind of content in every page of a crawl.
 
-use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use telusur_ledger::StoreError;
-use telusur_model::{ContentKind, Crawl, PageContent, PageRecord, PageUrl};
+use telusur_model::{ContentKind, PageContent};
 
-use super::Reply;
-use super::export::final_url;
-use super::handle::Emit;
-use crate::stored_page::{StoredPages, each_page, stored_answer};
+use super::export::DamagedPage;
+use super::handle::Control;
+use super::operation::{Each, Length, Operation, OperationKind};
+use crate::error::RequestError;
+use crate::stored_page::each_page;
 
-/// A stored page with everything that is in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredPage {
-    /// The crawl's id.
+/// The content of one kind, page by page, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportContent {
+    /// Which crawl.
     pub crawl: String,
-    /// The crawl's alias.
-    pub alias: String,
-    /// What was recorded when the page came.
-    pub record: PageRecord,
-    /// The headers that came with it, if its body is kept.
-    pub headers: Vec<(String, String)>,
-    /// What is in it; `None` if nothing of it is kept.
-    pub content: Option<PageContent>,
-    /// Its body in base 64, if that is kept and wanted.
-    pub body: Option<String>,
+    /// Which kind.
+    pub kind: ContentKind,
 }
 
-impl StoredPage {
-    /// The body as it was decoded from its content coding.
-    pub fn body_bytes(&self) -> Option<Vec<u8>> {
-        BASE64.decode(self.body.as_deref()?.as_bytes()).ok()
-    }
+/// What is known of one page of an [`ExportContent`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ContentItem {
+    /// Its content.
+    Found(Box<FoundContent>),
+    /// It cannot be read.
+    Damaged(DamagedPage),
 }
 
 /// What a page has of one kind of content.
@@ -45,58 +40,30 @@ pub struct FoundContent {
     pub content: PageContent,
 }
 
-/// The page of a crawl for this URL, or for the one that it redirects to.
-pub(super) fn stored(
-    pages: &StoredPages,
-    crawl: &Crawl,
-    url: &PageUrl,
-    with_body: bool,
-) -> Result<Option<StoredPage>, StoreError> {
-    let store = pages.store.as_ref();
-    let Ok(url) = PageUrl::parse(&final_url(store, crawl, url.as_str())?) else { return Ok(None) };
-    let record = store.page_of(crawl.no, &url)?;
-    record.map(|record| with_content(pages, crawl, record, with_body)).transpose()
-}
+impl Operation for ExportContent {
+    const KIND: OperationKind = OperationKind::ExportContent;
+    const LENGTH: Length = Length::Long;
+    type Item = ContentItem;
+    type Reply = ();
 
-/// A page of a crawl with everything that is in it.
-pub(super) fn with_content(
-    pages: &StoredPages,
-    crawl: &Crawl,
-    record: PageRecord,
-    with_body: bool,
-) -> Result<StoredPage, StoreError> {
-    let answer = stored_answer(pages.store.as_ref(), &record)?;
-    let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
-    Ok(StoredPage {
-        crawl: crawl.id.to_string(),
-        alias: crawl.no.to_string(),
-        content: pages.content(&record)?,
-        record,
-        headers: answer.map(|answer| answer.headers).unwrap_or_default(),
-        body,
-    })
-}
-
-/// The content of one kind, page by page, oldest first.
-pub(super) fn contents(
-    pages: &StoredPages,
-    crawl: &Crawl,
-    kind: ContentKind,
-    emit: Emit<'_>,
-) -> Result<(), StoreError> {
-    each_page(pages.store.as_ref(), crawl.no, |page| {
-        let line = match pages.content(&page) {
-            Ok(None) => return Ok(true),
-            Ok(Some(content)) => Reply::Content(Box::new(FoundContent {
-                crawl: crawl.id.to_string(),
-                page: page.url.to_string(),
-                content: content.only(kind),
-            })),
-            // One damaged page costs one page.
-            Err(StoreError::Damaged(what)) => Reply::Damaged { url: page.url.to_string(), what },
-            Err(error) => return Err(error),
-        };
-        Ok(emit(line))
-    })?;
-    Ok(())
+    fn run(&self, control: &Control, each: Each<'_, ContentItem>) -> Result<(), RequestError> {
+        let crawl = control.find(&self.crawl)?.crawl;
+        each_page(control.store.as_ref(), crawl.no, |page| {
+            let item = match control.pages.content(&page) {
+                Ok(None) => return Ok(true),
+                Ok(Some(content)) => ContentItem::Found(Box::new(FoundContent {
+                    crawl: crawl.id.to_string(),
+                    page: page.url.to_string(),
+                    content: content.only(self.kind),
+                })),
+                // One damaged page costs one page.
+                Err(StoreError::Damaged(what)) => {
+                    ContentItem::Damaged(DamagedPage { url: page.url.to_string(), what })
+                }
+                Err(error) => return Err(error),
+            };
+            Ok(each(item))
+        })?;
+        Ok(())
+    }
 }

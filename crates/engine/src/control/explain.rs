@@ -8,8 +8,38 @@ use telusur_model::{
     Scope, Timestamp, Verdict, normal_form,
 };
 
+use super::handle::{Control, read_url};
+use super::operation::{Each, Operation, OperationKind};
 use crate::error::RequestError;
 use crate::linear_run::StoredWalk;
+
+/// Everything that crawls know about one URL.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExplainUrl {
+    /// The URL.
+    pub url: String,
+    /// In this crawl only.
+    pub crawl: Option<String>,
+}
+
+impl Operation for ExplainUrl {
+    const KIND: OperationKind = OperationKind::ExplainUrl;
+    type Item = Explanation;
+    type Reply = ();
+
+    fn run(&self, control: &Control, each: Each<'_, Explanation>) -> Result<(), RequestError> {
+        let url = read_url(&self.url)?;
+        for record in control.meant(self.crawl.as_deref())? {
+            let mut explanation = explain(control.store.as_ref(), &record.crawl, &url)?;
+            let progress = control.progress(record.crawl.no);
+            explanation.parked = progress.and_then(|it| it.why_host_waits(url.host_str()));
+            if !each(explanation) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
 
 /// What one crawl knows of a URL.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,11 +110,7 @@ pub struct Judged {
     pub rule: String,
 }
 
-pub(super) fn explain(
-    store: &dyn Store,
-    crawl: &Crawl,
-    url: &PageUrl,
-) -> Result<Explanation, RequestError> {
+fn explain(store: &dyn Store, crawl: &Crawl, url: &PageUrl) -> Result<Explanation, RequestError> {
     let known = store.url(crawl.no, url)?;
     let page = store.page_of(crawl.no, url)?;
     let host = store.hosts(crawl.no)?.into_iter().find(|row| row.host == url.host());

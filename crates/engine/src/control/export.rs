@@ -4,12 +4,39 @@ use serde::{Deserialize, Serialize};
 use telusur_ledger::{Store, StoreError, UrlState};
 use telusur_model::{Crawl, PageContent, PageRecord, PageUrl, Via};
 
-use super::Reply;
-use super::handle::Emit;
+use super::handle::Control;
+use super::operation::{Each, Length, Operation, OperationKind};
+use crate::error::RequestError;
 use crate::stored_page::{StoredPages, each_page};
 
 /// Redirects followed to say where a URL ends.
 const HOPS_MAX: usize = 32;
+
+/// Every URL of a crawl that got an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportPages {
+    /// Which crawl.
+    pub crawl: String,
+}
+
+/// What is known of one URL of an [`ExportPages`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportItem {
+    /// A page, or a redirect.
+    Page(Box<ExportLine>),
+    /// It cannot be read.
+    Damaged(DamagedPage),
+}
+
+/// A page whose stored bytes cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DamagedPage {
+    /// Its URL.
+    pub url: String,
+    /// What is wrong, and where.
+    pub what: String,
+}
 
 /// One line of an export: a page, or a URL that redirects to one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,16 +85,33 @@ pub struct ExportLine {
     pub markdown: Option<String>,
 }
 
-pub(super) fn export(pages: &StoredPages, crawl: &Crawl, emit: Emit<'_>) -> Result<(), StoreError> {
+impl Operation for ExportPages {
+    const KIND: OperationKind = OperationKind::ExportPages;
+    const LENGTH: Length = Length::Long;
+    type Item = ExportItem;
+    type Reply = ();
+
+    fn run(&self, control: &Control, each: Each<'_, ExportItem>) -> Result<(), RequestError> {
+        Ok(export(&control.pages, &control.find(&self.crawl)?.crawl, each)?)
+    }
+}
+
+fn export(
+    pages: &StoredPages,
+    crawl: &Crawl,
+    each: Each<'_, ExportItem>,
+) -> Result<(), StoreError> {
     let store = pages.store.as_ref();
     let goes_on = each_page(store, crawl.no, |page| {
         let line = match pages.content(&page) {
-            Ok(content) => Reply::Export(Box::new(page_line(page, content))),
+            Ok(content) => ExportItem::Page(Box::new(page_line(page, content))),
             // One damaged page costs one page.
-            Err(StoreError::Damaged(what)) => Reply::Damaged { url: page.url.to_string(), what },
+            Err(StoreError::Damaged(what)) => {
+                ExportItem::Damaged(DamagedPage { url: page.url.to_string(), what })
+            }
             Err(error) => return Err(error),
         };
-        Ok(emit(line))
+        Ok(each(line))
     })?;
     if !goes_on {
         return Ok(());
@@ -82,7 +126,7 @@ pub(super) fn export(pages: &StoredPages, crawl: &Crawl, emit: Emit<'_>) -> Resu
                 return false;
             }
         };
-        emit(Reply::Export(Box::new(ExportLine {
+        each(ExportItem::Page(Box::new(ExportLine {
             url: url.url,
             final_url,
             status,

@@ -5,10 +5,34 @@ use telusur_fetch::robots::{Rules, product_token};
 use telusur_ledger::{Store, StoreError, UrlState};
 use telusur_model::{Crawl, Host, OriginRow, RequestHistory, RobotsAnswer, RobotsRules, Timestamp};
 
+use super::handle::Control;
+use super::operation::{Each, NoItem, Operation, OperationKind};
+use crate::error::RequestError;
 use crate::stored_page::each_page;
 
 /// Requests that are listed one by one.
 const RECENT_MAX: usize = 20;
+
+/// What was asked of a host, and by which rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportPoliteness {
+    /// The host's name.
+    pub host: String,
+}
+
+impl Operation for ReportPoliteness {
+    const KIND: OperationKind = OperationKind::ReportPoliteness;
+    type Item = NoItem;
+    type Reply = PolitenessReport;
+
+    fn run(
+        &self,
+        control: &Control,
+        _: Each<'_, NoItem>,
+    ) -> Result<PolitenessReport, RequestError> {
+        Ok(politeness(control.store.as_ref(), &Host::new(&self.host))?)
+    }
+}
 
 /// Everything about one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +104,7 @@ pub struct RecentRequest {
     pub outcome: String,
 }
 
-pub(super) fn politeness(store: &dyn Store, host: &Host) -> Result<PolitenessReport, StoreError> {
+fn politeness(store: &dyn Store, host: &Host) -> Result<PolitenessReport, StoreError> {
     let crawls = store.crawls()?;
     let agent = crawls.last().map(|record| record.crawl.fetch.user_agent.clone());
     let agent = agent.unwrap_or_else(|| telusur_model::FetchRules::default().user_agent);

@@ -7,8 +7,9 @@ use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, Store, StoreError};
 use telusur_model::{PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
-use super::Reply;
-use super::handle::Emit;
+use super::DamagedPage;
+use super::handle::Control;
+use super::operation::{Each, Length, Operation, OperationKind};
 use crate::context::CrawlContext;
 use crate::error::RequestError;
 use crate::stored_page::{StoredPages, stored_answer};
@@ -16,6 +17,48 @@ use crate::visit_ending::{discoveries, metas};
 
 /// Pages in one step. Each may bring ten thousand links.
 const BATCH: usize = 64;
+
+/// Every stored body of a crawl is read again by the present extractor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReparseCrawl {
+    /// Which crawl.
+    pub crawl: String,
+    /// Nothing is written when less space than this is left.
+    pub free_bytes_min: u64,
+}
+
+/// What is worth telling of one page.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReparseItem {
+    /// It reads differently now.
+    Reread(Box<RereadPage>),
+    /// It cannot be read.
+    Damaged(DamagedPage),
+}
+
+impl Operation for ReparseCrawl {
+    const KIND: OperationKind = OperationKind::ReparseCrawl;
+    const MAY_WRITE: bool = true;
+    const LENGTH: Length = Length::Long;
+    type Item = ReparseItem;
+    type Reply = RereadTotal;
+
+    fn run(
+        &self,
+        control: &Control,
+        each: Each<'_, ReparseItem>,
+    ) -> Result<RereadTotal, RequestError> {
+        let record = control.find(&self.crawl)?;
+        let no = record.crawl.no;
+        if control.is_live(no) {
+            return Err(RequestError::WrongState(format!("{no} is running; stop it first")));
+        }
+        let total = reparse(&control.pages, record, (control.wall)(), self.free_bytes_min, each)?;
+        control.wake_followers();
+        Ok(total)
+    }
+}
 
 /// A page that reads differently now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,13 +94,13 @@ pub struct RereadTotal {
 }
 
 /// Reads a crawl again. No process may be working on it.
-pub(super) fn reparse(
+fn reparse(
     stored: &StoredPages,
     record: CrawlRecord,
     at: Timestamp,
     free_bytes_min: u64,
-    emit: Emit<'_>,
-) -> Result<(), RequestError> {
+    each: Each<'_, ReparseItem>,
+) -> Result<RereadTotal, RequestError> {
     let (store, no) = (stored.store.as_ref(), record.crawl.no);
     let context = CrawlContext::new(record.crawl, record.key_seed)?;
     let mut total = RereadTotal::default();
@@ -77,7 +120,7 @@ pub(super) fn reparse(
                     total.pages += 1;
                     total.changed += u64::from(!changes.is_empty());
                     let reread = RereadPage { url: page.url.to_string(), changes };
-                    (!reread.changes.is_empty()).then(|| Reply::Reread(Box::new(reread)))
+                    (!reread.changes.is_empty()).then(|| ReparseItem::Reread(Box::new(reread)))
                 }
                 Ok(None) => {
                     total.not_kept += 1;
@@ -85,20 +128,20 @@ pub(super) fn reparse(
                 }
                 // One damaged page costs one page.
                 Err(StoreError::Damaged(what)) => {
-                    Some(Reply::Damaged { url: page.url.to_string(), what })
+                    let url = page.url.to_string();
+                    Some(ReparseItem::Damaged(DamagedPage { url, what }))
                 }
                 Err(error) => return Err(error.into()),
             };
-            if !line.is_none_or(&mut *emit) {
-                return Ok(());
+            if !line.is_none_or(&mut *each) {
+                return Ok(total);
             }
         }
         if !step.is_empty() {
             total.queued += store.commit(step)?.queued.len() as u64;
         }
     }
-    emit(Reply::RereadTotal(total));
-    Ok(())
+    Ok(total)
 }
 
 /// Refuses to write when less space is left than the user wants to keep.

@@ -3,8 +3,8 @@
 use telusur_ledger::{CrawlRecord, Event, LostPageRetry, PageLost, Step, Store, StoreError};
 use telusur_model::{Lane, PageRecord, PageUrl, Purpose, QueuePlace, Scope, Via, Visit};
 
-use super::Reply;
-use super::handle::Emit;
+use super::DamagedPage;
+use super::operation::Each;
 use crate::error::RequestError;
 use crate::stored_page::each_page;
 
@@ -16,14 +16,14 @@ const BATCH: usize = 500;
 pub(super) fn requeue(
     store: &dyn Store,
     record: &CrawlRecord,
-    emit: Emit<'_>,
+    each: Each<'_, DamagedPage>,
 ) -> Result<u64, RequestError> {
     let mut damaged = Vec::new();
     each_page(store, record.crawl.no, |page| {
         let goes_on = match check(store, &page) {
             Ok(()) => true,
             Err(StoreError::Damaged(what)) => {
-                let goes_on = emit(Reply::Damaged { url: page.url.to_string(), what });
+                let goes_on = each(DamagedPage { url: page.url.to_string(), what });
                 damaged.push(page);
                 goes_on
             }

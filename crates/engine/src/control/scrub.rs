@@ -6,8 +6,7 @@ use telusur_index::{IndexError, SearchIndex};
 use telusur_ledger::{ScrubState, Store, StoreError};
 use telusur_model::Timestamp;
 
-use super::Reply;
-use super::handle::Emit;
+use super::operation::Each;
 use crate::error::RequestError;
 
 /// What is read between two pauses, and between two lines about progress: so much that writing down how far
@@ -22,7 +21,7 @@ pub(super) fn scrub(
     index: Option<&SearchIndex>,
     bytes_per_second: u64,
     wall: impl Fn() -> Timestamp,
-    emit: Emit<'_>,
+    each: Each<'_, ScrubState>,
 ) -> Result<(), RequestError> {
     let piece = piece_bytes(bytes_per_second);
     let mut before = store.scrubbed()?.filter(|state| state.ended_at.is_none());
@@ -35,7 +34,7 @@ pub(super) fn scrub(
         }
         let read = state.bytes - before.map_or(0, |before| before.bytes);
         before = Some(state.clone());
-        if !emit(Reply::Scrubbed(Box::new(state))) || is_over {
+        if !each(state) || is_over {
             return Ok(());
         }
         std::thread::sleep(pause(read, bytes_per_second).saturating_sub(since.elapsed()));

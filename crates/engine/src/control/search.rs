@@ -3,18 +3,18 @@
 use serde::{Deserialize, Serialize};
 use telusur_index::{
     Column, Explanation, FacetBy, Filter, Hit, IndexError, OfCrawls, Query, Results, SearchIndex,
-    Snippet, Sort,
+    Snippet, Sort, TopPage, TopSite,
 };
 use telusur_model::{CrawlNo, Timestamp};
 
-use super::Reply;
-use super::handle::Emit;
+use super::handle::Control;
+use super::operation::{Each, IndexUse, NoItem, Operation, OperationKind};
 use crate::error::RequestError;
 
 /// A search.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct SearchRequest {
+pub struct Search {
     /// What was typed.
     pub text: String,
     /// Whether that is a regular expression.
@@ -95,16 +95,93 @@ pub struct SearchHit {
     pub why: Vec<String>,
 }
 
-/// `removed`: crawls that the index may still have and that are not shown.
-pub(super) fn search(
-    index: &SearchIndex,
-    request: &SearchRequest,
-    removed: &[CrawlNo],
-) -> Result<SearchReply, RequestError> {
-    let mut query = if request.plain {
-        Query::batch(&request.text, request.limit)
-    } else {
-        Query { limit: request.limit, ..Query::new(&request.text) }
+/// Ways to go on typing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suggest {
+    /// What was typed so far.
+    pub typed: String,
+    /// How many, at most.
+    pub max: usize,
+}
+
+/// The best linked pages or sites.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rank {
+    /// Only those of this crawl.
+    pub crawl: Option<String>,
+    /// Sites instead of pages.
+    pub sites: bool,
+    /// How many, at most.
+    pub max: usize,
+}
+
+/// Something that is well linked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RankItem {
+    /// A page.
+    Page(TopPage),
+    /// A site.
+    Site(TopSite),
+}
+
+impl Operation for Search {
+    const KIND: OperationKind = OperationKind::Search;
+    const INDEX: IndexUse = IndexUse::UpToDate;
+    type Item = NoItem;
+    type Reply = SearchReply;
+
+    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<SearchReply, RequestError> {
+        let text = match self.pattern {
+            true => self.text.clone(),
+            false => with_crawl_numbers(control, &self.text),
+        };
+        let index = control.index()?;
+        let found = index.search(&query(self, &text, &control.removed()?));
+        found.map(answer).map_err(|error| refused(index, error))
+    }
+}
+
+impl Operation for Suggest {
+    const KIND: OperationKind = OperationKind::Suggest;
+    const INDEX: IndexUse = IndexUse::UpToDate;
+    type Item = NoItem;
+    type Reply = Vec<String>;
+
+    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<Vec<String>, RequestError> {
+        let index = control.index()?;
+        index.suggest(&self.typed, self.max).map_err(|error| refused(index, error))
+    }
+}
+
+impl Operation for Rank {
+    const KIND: OperationKind = OperationKind::Rank;
+    const INDEX: IndexUse = IndexUse::UpToDate;
+    type Item = RankItem;
+    type Reply = ();
+
+    fn run(&self, control: &Control, each: Each<'_, RankItem>) -> Result<(), RequestError> {
+        let crawl = self.crawl.as_deref().map(|crawl| control.find(crawl)).transpose()?;
+        let only = crawl.map(|record| record.crawl.no);
+        let crawls = OfCrawls { only, without: control.removed()? };
+        let index = control.index()?;
+        let refuse = |error| refused(index, error);
+        if self.sites {
+            let top = index.top_sites(&crawls, self.max).map_err(refuse)?;
+            top.into_iter().all(|site| each(RankItem::Site(site)));
+        } else {
+            let top = index.top_pages(&crawls, self.max).map_err(refuse)?;
+            top.into_iter().all(|page| each(RankItem::Page(page)));
+        }
+        Ok(())
+    }
+}
+
+/// The query of a search. `removed`: crawls that the index may still have and that are not shown.
+fn query(request: &Search, text: &str, removed: &[CrawlNo]) -> Query {
+    let mut query = match request.plain {
+        true => Query::batch(text, request.limit),
+        false => Query { limit: request.limit, ..Query::new(text) },
     };
     query.pattern = request.pattern;
     query.columns.clone_from(&request.columns);
@@ -117,30 +194,26 @@ pub(super) fn search(
     query.filters.extend(request.crawl.map(|crawl| Filter::Crawl(crawl.0)));
     let is_removed = |crawl: &CrawlNo| Filter::Not(Box::new(Filter::Crawl(crawl.0)));
     query.filters.extend(removed.iter().map(is_removed));
-    index.search(&query).map(answer).map_err(|error| refused(index, error))
+    query
 }
 
-/// The best linked pages or sites.
-pub(super) fn rank(
-    index: &SearchIndex,
-    crawls: &OfCrawls,
-    sites: bool,
-    max: usize,
-    emit: Emit<'_>,
-) -> Result<(), RequestError> {
-    if sites {
-        let top = index.top_sites(crawls, max).map_err(|error| refused(index, error))?;
-        top.into_iter().all(|site| emit(Reply::TopSite(site)));
-    } else {
-        let top = index.top_pages(crawls, max).map_err(|error| refused(index, error))?;
-        top.into_iter().all(|page| emit(Reply::TopPage(page)));
+/// The query with crawls named by their numbers, which is what the index knows of them.
+fn with_crawl_numbers(control: &Control, text: &str) -> String {
+    const FIELD: &str = "crawl:";
+    if !text.contains(FIELD) {
+        return text.to_owned();
     }
-    Ok(())
+    let named = |piece: &str| {
+        let (sign, name) = piece.split_once(FIELD).filter(|(sign, _)| sign.len() <= 1)?;
+        Some(format!("{sign}{FIELD}{}", control.find(name).ok()?.crawl.no))
+    };
+    let pieces = text.split(' ').map(|piece| named(piece).unwrap_or_else(|| piece.to_owned()));
+    pieces.collect::<Vec<_>>().join(" ")
 }
 
 /// What the index refused, by whose fault it is. A damaged index is built anew when it is next
 /// opened.
-pub(super) fn refused(index: &SearchIndex, error: IndexError) -> RequestError {
+fn refused(index: &SearchIndex, error: IndexError) -> RequestError {
     if let IndexError::Pattern(_) = error {
         return RequestError::BadArgument(error.to_string());
     }

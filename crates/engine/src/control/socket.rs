@@ -16,7 +16,10 @@ use tokio::net::UnixListener;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-use super::{Control, Reply, Request};
+use super::handle::Control;
+use super::operation::{
+    Each, ErrorCode, ErrorReply, Length, NoItem, Operation, ReplyLine, RequestLine,
+};
 use crate::index_lease::{LeaseHolder, line_of};
 use crate::supervision::{Part, SupervisedTask};
 
@@ -68,28 +71,29 @@ pub fn is_served(path: &Path) -> bool {
     through_short_path(path, UnixStream::connect).is_ok()
 }
 
-/// Asks the owner of a directory and calls `each` with every line of the answer but the last, until
-/// it returns false. Gives the last line.
-pub fn ask(
+/// Runs an operation in the process that owns a directory, and calls `each` with every item until it returns
+/// false. Gives the reply, which nobody waits for after that.
+pub fn ask<O: Operation>(
     path: &Path,
-    request: &Request,
-    each: &mut dyn FnMut(Reply) -> bool,
-) -> io::Result<Reply> {
+    operation: &O,
+    each: Each<'_, O::Item>,
+) -> io::Result<Result<Option<O::Reply>, ErrorReply>> {
     let mut stream = through_short_path(path, UnixStream::connect)?;
-    stream.write_all(&line_of(request)?)?;
+    stream.write_all(&line_of(&RequestLine::Run { operation: O::KIND, request: operation })?)?;
     for line in BufReader::new(stream).lines() {
-        match serde_json::from_str(&line?)? {
-            last @ (Reply::End | Reply::Error { .. }) => return Ok(last),
-            reply => {
-                if !each(reply) {
-                    return Ok(Reply::End);
+        match serde_json::from_str::<ReplyLine<O::Item, O::Reply>>(&line?)? {
+            ReplyLine::Reply(reply) => return Ok(Ok(Some(reply))),
+            ReplyLine::Error(error) => return Ok(Err(error)),
+            ReplyLine::Item(item) => {
+                if !each(item) {
+                    return Ok(Ok(None));
                 }
             }
         }
     }
     Err(io::Error::new(
         io::ErrorKind::UnexpectedEof,
-        "it ended in the middle of its answer, or did not want to wait for this side any longer",
+        "it ended in the middle of its reply, or did not want to wait for this side any longer",
     ))
 }
 
@@ -110,37 +114,11 @@ impl Places {
         }
     }
 
-    /// The places of those who ask this.
-    fn of(&self, request: &Request) -> &Arc<Semaphore> {
-        match request {
-            Request::Errors { .. }
-            | Request::Skipped { .. }
-            | Request::Changes { .. }
-            | Request::Export { .. }
-            | Request::Content { .. }
-            | Request::Coverage { .. }
-            | Request::Reparse { .. }
-            | Request::Requeue
-            | Request::Scrub { .. }
-            | Request::Verify => &self.streams,
-            Request::Crawls
-            | Request::CrawlList
-            | Request::Crawl { .. }
-            | Request::Page { .. }
-            | Request::Explain { .. }
-            | Request::Politeness { .. }
-            | Request::Search(_)
-            | Request::Suggest { .. }
-            | Request::Rank { .. }
-            | Request::Pause { .. }
-            | Request::Resume { .. }
-            | Request::Stop { .. }
-            | Request::Cancel { .. }
-            | Request::Exclude { .. }
-            | Request::Change { .. }
-            | Request::Retry { .. }
-            | Request::Remove { .. }
-            | Request::Follow { .. } => &self.orders,
+    /// The places for operations of this length.
+    fn of(&self, length: Length) -> &Arc<Semaphore> {
+        match length {
+            Length::Short => &self.orders,
+            Length::Long => &self.streams,
         }
     }
 }
@@ -170,28 +148,29 @@ async fn talk(
     places: &Places,
     asking: OwnedSemaphorePermit,
 ) -> io::Result<()> {
-    let request = match read_request(&mut stream).await? {
-        Ok(Request::Follow { format }) => return lease(stream, format, control),
-        Ok(request) => request,
+    let (operation, request) = match read_request(&mut stream).await? {
+        Ok(RequestLine::Run { operation, request }) => (operation, request),
+        Ok(RequestLine::LeaseIndex { format }) => return lease(stream, format, control),
         Err(error) => {
-            let refused = Reply::Error { code: "bad_argument".into(), text: error.to_string() };
-            return send_piece(&mut stream, &line_of(&refused)?, &places.orders).await;
+            let error = ErrorReply { code: ErrorCode::BadArgument, text: error.to_string() };
+            let refused = line_of(&ReplyLine::<NoItem, NoItem>::Error(error))?;
+            return send_piece(&mut stream, &refused, &places.orders).await;
         }
     };
-    let places = places.of(&request);
+    let places = places.of(operation.length());
     let Ok(_place) = Arc::clone(places).acquire_owned().await else { return Ok(()) };
     drop(asking);
-    let (lines, replies) = mpsc::channel::<Reply>(LINES_MAX);
+    let (lines, replies) = mpsc::channel::<Vec<u8>>(LINES_MAX);
     tokio::task::spawn_blocking(move || {
-        control.handle(&request, &mut |reply| lines.blocking_send(reply).is_ok());
+        operation.serve(&control, request, &mut |line| lines.blocking_send(line).is_ok());
     });
-    send_replies(&mut stream, replies, places).await
+    send_lines(&mut stream, replies, places).await
 }
 
 /// Reads the question, which must come soon.
 async fn read_request(
     stream: &mut tokio::net::UnixStream,
-) -> io::Result<serde_json::Result<Request>> {
+) -> io::Result<serde_json::Result<RequestLine<serde_json::Value>>> {
     let mut line = String::new();
     let (reader, _) = stream.split();
     let mut reader = tokio::io::BufReader::new(reader.take(REQUEST_BYTES_MAX));
@@ -199,17 +178,17 @@ async fn read_request(
     Ok(serde_json::from_str(&line))
 }
 
-/// Writes the lines of an answer, in pieces.
-async fn send_replies(
+/// Writes the lines of a reply, in pieces.
+async fn send_lines(
     stream: &mut tokio::net::UnixStream,
-    mut replies: mpsc::Receiver<Reply>,
+    mut lines: mpsc::Receiver<Vec<u8>>,
     places: &Semaphore,
 ) -> io::Result<()> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
-    while let Some(reply) = replies.recv().await {
-        piece.extend_from_slice(&line_of(&reply)?);
-        // Whoever watches sees each line as soon as there is nothing more to write at once.
-        if piece.len() >= PIECE_BYTES || replies.is_empty() {
+    while let Some(line) = lines.recv().await {
+        piece.extend_from_slice(&line);
+        // A watcher sees each line as soon as there is nothing more to write at once.
+        if piece.len() >= PIECE_BYTES || lines.is_empty() {
             for part in piece.chunks(PIECE_BYTES) {
                 send_piece(stream, part, places).await?;
             }
@@ -259,11 +238,11 @@ mod tests {
     use super::*;
 
     /// An answer without end.
-    fn endless() -> mpsc::Receiver<Reply> {
+    fn endless() -> mpsc::Receiver<Vec<u8>> {
         let (lines, replies) = mpsc::channel(LINES_MAX);
-        tokio::spawn(async move {
-            while lines.send(Reply::Suggestion("x".repeat(1000))).await.is_ok() {}
-        });
+        tokio::spawn(
+            async move { while lines.send("x".repeat(1000).into_bytes()).await.is_ok() {} },
+        );
         replies
     }
 
@@ -279,7 +258,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_secs(60)).await;
             }
         });
-        let sent = timeout(Duration::from_secs(600), send_replies(&mut ours, endless(), &places));
+        let sent = timeout(Duration::from_secs(600), send_lines(&mut ours, endless(), &places));
         let error = sent.await.expect("it has its place for ever").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(ours);
@@ -292,7 +271,7 @@ mod tests {
         let sent = tokio::spawn(async move {
             let places = Semaphore::new(2);
             let _place = places.acquire().await.unwrap();
-            send_replies(&mut ours, endless(), &places).await.unwrap_err().kind()
+            send_lines(&mut ours, endless(), &places).await.unwrap_err().kind()
         });
         tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
         let mut bytes = vec![0; 4 << 20];

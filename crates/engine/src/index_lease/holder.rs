@@ -15,7 +15,7 @@ use telusur_parse_pool::through_short_path;
 
 use super::{LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, line_of};
 use crate::SystemClock;
-use crate::control::{Reply, Request};
+use crate::control::{ErrorCode, Leased, NoItem, ReplyLine, RequestLine};
 use crate::followers::{
     BATCH_CHANGES_MAX, Call, Caller, ChangeBatch, ChangeSource, FollowError, FollowerHealth,
     Runner, calls,
@@ -123,18 +123,22 @@ pub struct LeasedIndex {
 pub fn lease_index(socket: &Path, stop: &StopFollowing) -> Result<LeasedIndex, NotLeased> {
     let connected = || -> io::Result<LeasedIndex> {
         let mut stream = through_short_path(socket, UnixStream::connect)?;
-        stream.write_all(&line_of(&Request::Follow { format: telusur_index::FORMAT })?)?;
+        stream.write_all(&line_of(&RequestLine::<NoItem>::LeaseIndex {
+            format: telusur_index::FORMAT,
+        })?)?;
         stream.set_read_timeout(Some(LOOK_EVERY))?;
         let replies = Lines::new(BufReader::new(stream.try_clone()?), REPLY_BYTES_MAX);
         Ok(LeasedIndex { stream, replies, stop: stop.clone() })
     };
     let mut leased = connected().map_err(NotLeased::NoOwner)?;
     loop {
-        match leased.replies.next::<Reply>() {
-            Ok(Reply::Leased) => return Ok(leased),
-            Ok(Reply::Error { code, .. }) if code == "stopped" => return Err(NotLeased::Ending),
-            Ok(Reply::Error { text, .. }) => return Err(NotLeased::Refused(text)),
-            Ok(other) => return Err(NotLeased::Refused(format!("an odd answer: {other:?}"))),
+        match leased.replies.next::<ReplyLine<NoItem, Leased>>() {
+            Ok(ReplyLine::Reply(Leased {})) => return Ok(leased),
+            Ok(ReplyLine::Error(error)) if error.code == ErrorCode::Stopped => {
+                return Err(NotLeased::Ending);
+            }
+            Ok(ReplyLine::Error(error)) => return Err(NotLeased::Refused(error.text)),
+            Ok(ReplyLine::Item(none)) => match none {},
             Err(LineError::Quiet) if stop.is_stopped() => return Err(NotLeased::Stopped),
             Err(LineError::Quiet) => {}
             Err(LineError::Ended) => return Err(NotLeased::Ending),

@@ -15,7 +15,7 @@ use telusur_ledger::Stored;
 use super::{
     LeaseReply, LeaseRequest, LineError, Lines, REPLY_BYTES_MAX, REQUEST_BYTES_MAX, line_of,
 };
-use crate::control::Reply;
+use crate::control::{ErrorReply, Leased, NoItem, ReplyLine};
 use crate::error::RequestError;
 use crate::followers::{
     BATCH_CHANGES_MAX, Call, Caller, ChangeBatch, ChangeSource, FollowError, FollowedChange,
@@ -239,7 +239,8 @@ impl IndexOwner {
 /// Tells a process that wants the lease why it cannot.
 pub(crate) fn refuse(mut stream: UnixStream, error: &RequestError) {
     // If nobody hears it, nobody waits for it.
-    let _ = line_of(&Reply::of_error(error)).and_then(|line| stream.write_all(&line));
+    let _ = line_of(&ReplyLine::<NoItem, Leased>::Error(ErrorReply::of(error)))
+        .and_then(|line| stream.write_all(&line));
 }
 
 /// Keeps the index in this process.
@@ -309,7 +310,7 @@ fn write_lines(stream: &UnixStream, queue: Receiver<LeaseReply>) {
     let write = || -> io::Result<()> {
         stream.set_write_timeout(Some(SILENCE_MAX))?;
         let mut output = BufWriter::new(stream);
-        output.write_all(&line_of(&Reply::Leased)?)?;
+        output.write_all(&line_of(&ReplyLine::<NoItem, Leased>::Reply(Leased {}))?)?;
         output.flush()?;
         while let Ok(mut reply) = queue.recv() {
             loop {

@@ -1,5 +1,7 @@
 //! What a crawl holds.
 
+use std::io;
+
 use axum::body::Body;
 use axum::extract::{Extension, OriginalUri, Path, State};
 use axum::response::Response;
@@ -7,15 +9,15 @@ use futures_util::{StreamExt, stream};
 use http::HeaderMap;
 use http::header::{CONTENT_DISPOSITION, HeaderValue};
 use serde::Deserialize;
-use std::convert::Infallible;
+use telusur_engine::export::{Collected, Collection, Format};
 use utoipa::IntoParams;
 
 use super::{cursor, items};
 use crate::access::Pass;
 use crate::door::{Params, paged, text_answer};
 use crate::json::{CoverageView, ErrorView, HostView, PageView, Paged, QueuedView, SkippedView};
-use crate::problem::Problem;
-use crate::service::{ExportFormat, Service};
+use crate::problem::{Code, Problem};
+use crate::service::Service;
 
 /// Which part of a list.
 #[derive(Deserialize, IntoParams)]
@@ -50,6 +52,9 @@ pub(super) struct SkippedPart {
 pub(super) struct ExportParams {
     /// `jsonl` (everything), `csv`, `urls` or `md`.
     format: Option<String>,
+    /// `pages`, or one kind of content in them: `headings`, `links`, `images`, `tables`, `lists`, `forms`,
+    /// `scripts` or `styles`. `md` takes pages only; `urls` takes what has addresses.
+    kind: Option<String>,
 }
 
 macro_rules! list {
@@ -123,15 +128,31 @@ pub(super) async fn export(
     Params(params): Params<ExportParams>,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
-    let format = ExportFormat::read(params.format.as_deref().unwrap_or("jsonl"))?;
-    let lines = service.export(no, format).await?;
-    let pieces = stream::unfold((lines, service, pass), async |(mut lines, service, pass)| {
+    let refuse = |name: &str, what: String| Problem::new(Code::InvalidField, what).at(name);
+    let format = params.format.as_deref().unwrap_or(Format::default().word());
+    let format = Format::from_word(format).ok_or_else(|| {
+        refuse("format", format!("write {}", Format::ALL.map(Format::word).join(", ")))
+    })?;
+    let kind = params.kind.as_deref().unwrap_or("pages");
+    let collected = Collected::from_word(kind).ok_or_else(|| {
+        refuse("kind", format!("write {}", Collected::words().collect::<Vec<_>>().join(", ")))
+    })?;
+    let collection =
+        Collection::new(collected, format).map_err(|error| refuse("format", error.to_string()))?;
+    let pieces = service.export(no, collection).await?;
+    let pieces = stream::unfold((pieces, service, pass), async |(mut pieces, service, pass)| {
+        // Whoever loses the right to read is told that this is not all.
         let piece = tokio::select! {
             biased;
-            () = service.no_longer_holds(&pass) => return None,
-            piece = lines.next() => piece?,
+            () = service.no_longer_holds(&pass) => Err(io::Error::other("the key was revoked")),
+            piece = pieces.next() => piece?,
         };
-        Some((Ok::<_, Infallible>(piece), (lines, service, pass)))
+        Some((piece, (pieces, service, pass)))
+    });
+    // After an error nothing follows.
+    let pieces = pieces.scan(false, |has_failed, piece| {
+        let is_over = std::mem::replace(has_failed, piece.is_err());
+        std::future::ready((!is_over).then_some(piece))
     });
     // Whoever compresses the answer looks for more after the end.
     let pieces = pieces.fuse();

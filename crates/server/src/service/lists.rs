@@ -2,7 +2,7 @@
 //! queue, the ids of a linear crawl. A cursor names the last thing that was shown, never a count.
 
 use data_encoding::BASE64URL_NOPAD;
-use telusur_engine::control::{CoveredRun, Reply, Request};
+use telusur_engine::control::{CoverageItem, CoveredRun, ReadCoverage};
 use telusur_ledger::{NewlyQueued, QueueRange, UrlRecord, UrlState};
 use telusur_model::{
     CrawlNo, Host, HostRow, Lane, LegCoverage, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
@@ -250,16 +250,16 @@ impl Service {
             None => (0, 0),
         };
         let (mut items, mut next_cursor, mut runs) = (Vec::<CoverageView>::new(), None, 0);
-        let (mut walks, mut failed) = (0, None);
-        self.inner().control.handle(&Request::Coverage { crawl: no.to_string() }, &mut |line| {
-            match line {
-                Reply::Walk(walk) => {
+        let mut walks = 0;
+        self.inner().control.run(&ReadCoverage { crawl: no.to_string() }, &mut |item| {
+            match item {
+                CoverageItem::Walk(walk) => {
                     if u64::from(walks) >= walk_from {
                         items.push(coverage_view(*walk, walks));
                     }
                     walks += 1;
                 }
-                Reply::Runs(lines) => {
+                CoverageItem::Runs(lines) => {
                     let Some(view) = items.last_mut() else { return true };
                     for CoveredRun { run, why } in lines {
                         let is_shown = u64::from(view.walk) == walk_from && run.first < first_from;
@@ -280,13 +280,9 @@ impl Service {
                         });
                     }
                 }
-                last => failed = failed.take().or(Problem::of_answer(&last)),
             }
             next_cursor.is_none()
-        });
-        if let Some(problem) = failed {
-            return Err(problem);
-        }
+        })?;
         let next_cursor = next_cursor.map(|cursor| cursor.text());
         Ok(Paged { items, next_cursor, total: None })
     }

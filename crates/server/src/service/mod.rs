@@ -22,7 +22,7 @@ mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, Operation};
 use telusur_engine::{EngineHandle, Part};
 use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
@@ -44,7 +44,7 @@ use crate::metrics::Metrics;
 use crate::problem::{Code, Problem};
 use crate::settings::ServiceSettings;
 
-pub use self::export::{ExportFormat, ExportLines};
+pub use self::export::ExportPieces;
 pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
 pub use self::lists::Cursor;
 pub use self::orders::{Accepted, Order, RequestMark};
@@ -281,17 +281,9 @@ impl Service {
         done.unwrap_or_else(|_| Err(failed_in_the_middle()))
     }
 
-    /// Asks control, and gives all lines of its answer. Blocks.
-    fn ask(&self, request: &Request) -> Result<Vec<Reply>, Problem> {
-        let mut lines = Vec::new();
-        self.inner.control.handle(request, &mut |line| {
-            lines.push(line);
-            true
-        });
-        match lines.pop() {
-            Some(last) => Problem::of_answer(&last).map_or(Ok(lines), Err),
-            None => Ok(lines),
-        }
+    /// Runs an operation and gives its reply. Blocks.
+    fn ask<O: Operation>(&self, operation: &O) -> Result<O::Reply, Problem> {
+        Ok(self.inner.control.run(operation, &mut |_| true)?)
     }
 
     /// The number of a crawl: its id, or its alias `crawl_N`.

@@ -3,7 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::{
+    CancelCrawl, ChangeCrawl, CrawlDone, Operation, PauseCrawl, RemoveCrawl, ResumeCrawl,
+    RetryCrawl, StopCrawl,
+};
 use telusur_engine::{CrawlChange, has_budget_room};
 use telusur_ledger::{CrawlRecord, NewCrawl, Store};
 use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
@@ -181,7 +184,7 @@ impl Service {
                 return Err(Problem::new(Code::Changed, what));
             }
             let change = service.change_of(&record.crawl, body, compiled)?;
-            service.carry_out(no, |crawl| Request::Change { crawl, change: Box::new(change) })
+            service.ask(&ChangeCrawl { crawl: no.to_string(), change: Box::new(change) })
         })
         .await?;
         self.crawl(no).await
@@ -207,12 +210,11 @@ impl Service {
                     }
                     return Ok(is_resumed);
                 }
+                let crawl = no.to_string();
                 match order {
-                    Order::Pause => service.carry_out(no, |crawl| Request::Pause { crawl })?,
-                    Order::Stop => service.carry_out(no, |crawl| Request::Stop { crawl })?,
-                    Order::Resume if is_live => {
-                        service.carry_out(no, |crawl| Request::Resume { crawl })?;
-                    }
+                    Order::Pause => drop(service.ask(&PauseCrawl { crawl })?),
+                    Order::Stop => drop(service.ask(&StopCrawl { crawl })?),
+                    Order::Resume if is_live => drop(service.ask(&ResumeCrawl { crawl })?),
                     Order::Resume => {
                         check_can_resume(service.inner().store.as_ref(), &record)?;
                         // From here on it is shown as running, and waits for its turn.
@@ -241,23 +243,26 @@ impl Service {
     /// Ends a crawl, if it runs, and throws away what it has.
     pub async fn cancel(&self, no: CrawlNo) -> Result<(), Problem> {
         self.check_writable()?;
-        let request = Request::Cancel { crawl: no.to_string() };
-        self.carry_through(|service| async move { service.throw_away(no, request).await }).await
+        let cancel = CancelCrawl { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, cancel).await }).await
     }
 
     /// Deletes what a crawl has; a running one is refused.
     pub async fn delete(&self, no: CrawlNo) -> Result<(), Problem> {
         self.check_writable()?;
-        let request = Request::Remove { crawl: no.to_string() };
-        self.carry_through(|service| async move { service.throw_away(no, request).await }).await
+        let remove = RemoveCrawl { crawl: no.to_string() };
+        self.carry_through(|service| async move { service.throw_away(no, remove).await }).await
     }
 
-    async fn throw_away(&self, no: CrawlNo, request: Request) -> Result<(), Problem> {
+    async fn throw_away<O>(&self, no: CrawlNo, operation: O) -> Result<(), Problem>
+    where
+        O: Operation<Reply = CrawlDone> + Send + 'static,
+    {
         let was_waiting = self.inner().run_queue.leave(no).await;
         let done = self
             .work(move |service| {
                 service.record(no)?;
-                service.ask(&request).map(drop)
+                service.ask(&operation).map(drop)
             })
             .await;
         match done {
@@ -285,12 +290,7 @@ impl Service {
                 if matches!(record.state, CrawlState::Finished { .. }) {
                     service.inner().engine.check(&record.crawl)?;
                 }
-                let lines = service.ask(&Request::Retry { crawl: no.to_string() })?;
-                let retried = lines.iter().find_map(|line| match line {
-                    Reply::Retried { count } => Some(*count),
-                    _ => None,
-                });
-                let retried = retried.unwrap_or(0);
+                let retried = service.ask(&RetryCrawl { crawl: no.to_string() })?.count;
                 let is_live = service.inner().engine.is_here(no);
                 let is_over = matches!(record.state, CrawlState::Finished { .. });
                 let goes_on = retried > 0 && is_over && !is_live;
@@ -305,10 +305,6 @@ impl Service {
             self.inner().run_queue.join(no);
         }
         Ok(RetriedView { retried, state: self.crawl(no).await?.state })
-    }
-
-    fn carry_out(&self, no: CrawlNo, ask: impl FnOnce(String) -> Request) -> Result<(), Problem> {
-        self.ask(&ask(no.to_string())).map(drop)
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), Problem> {

@@ -1,6 +1,6 @@
 //! Stored pages with everything in them, and why a URL was crawled or not.
 
-use telusur_engine::control::{Explanation, Reply, Request, StoredPage};
+use telusur_engine::control::{ExplainUrl, Explanation, ReadPage, StoredPage};
 use telusur_ledger::UrlState;
 use telusur_model::{CrawlNo, PageRecord};
 
@@ -18,11 +18,7 @@ impl Service {
     ) -> Result<StoredPageView, Problem> {
         let crawl = crawl.map(|no| no.to_string());
         self.read(move |service| {
-            let lines = service.ask(&Request::Page { url, crawl, with_body: false })?;
-            let page = lines.into_iter().find_map(|line| match line {
-                Reply::Page(page) => Some(page),
-                _ => None,
-            });
+            let page = service.ask(&ReadPage { url, crawl, with_body: false })?;
             let none = || Problem::new(Code::NotFound, "no crawl has stored a page for this URL");
             page.map(|page| stored_page_view(*page)).ok_or_else(none)
         })
@@ -58,12 +54,8 @@ impl Service {
     ) -> Result<Vec<ExplanationView>, Problem> {
         let crawl = crawl.map(|no| no.to_string());
         self.read(move |service| {
-            let lines = service.ask(&Request::Explain { url, crawl })?;
-            let views = lines.into_iter().filter_map(|line| match line {
-                Reply::Explanation(explanation) => Some(explanation_view(*explanation)),
-                _ => None,
-            });
-            Ok(views.collect())
+            let (found, ()) = service.inner().control.collect(&ExplainUrl { url, crawl })?;
+            Ok(found.into_iter().map(explanation_view).collect())
         })
         .await
     }

@@ -1,6 +1,6 @@
 //! Searching, and ways to go on typing.
 
-use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
+use telusur_engine::control::{Search, SearchHit, SearchReply, Suggest};
 use telusur_index::{FacetBy, HITS_MAX, Sort};
 
 use super::Service;
@@ -24,14 +24,7 @@ impl Service {
         let begun = self.inner().clock.now();
         // A pattern is looked for in one page after the other, which may take long.
         let is_pattern = request.pattern;
-        let search = move |service: &Self| {
-            let lines = service.ask(&Request::Search(request))?;
-            let found = lines.into_iter().find_map(|line| match line {
-                Reply::Found(found) => Some(*found),
-                _ => None,
-            });
-            Ok(found.unwrap_or_default())
-        };
+        let search = move |service: &Self| service.ask(&request);
         let found = if is_pattern { self.read(search).await } else { self.look_up(search).await }?;
         self.inner().metrics.searched_ms(self.inner().clock.now().ms_since(begun));
         Ok(self.search_view(body.q, offset, limit, found))
@@ -40,18 +33,10 @@ impl Service {
     /// Ways to go on typing.
     pub async fn suggest(&self, typed: String, max: usize) -> Result<Vec<String>, Problem> {
         check_length("q", &typed, QUERY_BYTES_MAX)?;
-        self.look_up(move |service| {
-            let lines = service.ask(&Request::Suggest { typed, max })?;
-            let ways = lines.into_iter().filter_map(|line| match line {
-                Reply::Suggestion(way) => Some(way),
-                _ => None,
-            });
-            Ok(ways.collect())
-        })
-        .await
+        self.look_up(move |service| service.ask(&Suggest { typed, max })).await
     }
 
-    fn search_ask(&self, body: &SearchBody) -> Result<SearchRequest, Problem> {
+    fn search_ask(&self, body: &SearchBody) -> Result<Search, Problem> {
         let refuse = |name: &str, what: String| {
             Err(Problem::new(Code::InvalidField, what).at(name.to_owned()))
         };
@@ -67,7 +52,7 @@ impl Service {
             Some(id) => Some(self.crawl_no(id)?),
             None => None,
         };
-        Ok(SearchRequest {
+        Ok(Search {
             text: self.query_text(body)?,
             sort: match body.sort.as_deref() {
                 None | Some("relevance") => Sort::Relevance,
@@ -81,7 +66,7 @@ impl Service {
             explain: body.explain.unwrap_or(false),
             crawl,
             now: Some(self.inner().clock.wall()),
-            ..SearchRequest::default()
+            ..Search::default()
         })
     }
 

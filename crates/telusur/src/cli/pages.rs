@@ -7,9 +7,9 @@ use clap::{ArgAction, Args};
 use telusur_model::ContentKind;
 
 use super::{WireArgs, given_texts};
-use crate::collection::{Collected, Format};
 use crate::page_view::PageForm;
 use crate::settings::{Given, Key};
+use telusur_engine::export::{Collected, Format};
 
 /// The arguments of `fetch`.
 #[derive(Args, Debug)]
@@ -128,8 +128,6 @@ fn collected() -> impl TypedValueParser<Value = Collected> {
 }
 
 fn formats() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(["jsonl", "csv"]).map(|word| match word.as_str() {
-        "csv" => Format::Csv,
-        _ => Format::JsonLines,
-    })
+    PossibleValuesParser::new(Format::ALL.map(Format::word))
+        .map(|word| Format::from_word(&word).unwrap_or_default())
 }

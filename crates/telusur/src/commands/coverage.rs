@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
-use telusur_engine::control::{CoveredRun, Reply, Request};
+use telusur_engine::control::{CoverageItem, CoveredRun, ReadCoverage};
 use telusur_model::{Direction, IdState, LegCoverage, WalkCoverage};
 
 use super::{Outcome, Session};
@@ -46,15 +46,16 @@ pub(super) fn coverage(
 
 fn ask(session: &Session, crawl: &str) -> Result<Vec<Walk>, crate::message::Message> {
     let mut walks: Vec<Walk> = Vec::new();
-    session.ask(&Request::Coverage { crawl: crawl.to_owned() }, &mut |answer| {
-        match answer {
-            Reply::Walk(coverage) => walks.push(Walk { coverage: *coverage, runs: Vec::new() }),
-            Reply::Runs(runs) => {
+    session.each(&ReadCoverage { crawl: crawl.to_owned() }, &mut |item| {
+        match item {
+            CoverageItem::Walk(coverage) => {
+                walks.push(Walk { coverage: *coverage, runs: Vec::new() });
+            }
+            CoverageItem::Runs(runs) => {
                 if let Some(walk) = walks.last_mut() {
                     walk.runs.extend(runs);
                 }
             }
-            _ => {}
         }
         true
     })?;

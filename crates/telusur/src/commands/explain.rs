@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_engine::control::{Explanation, IdExplained, Reply, Request};
+use telusur_engine::control::{ExplainUrl, Explanation, IdExplained};
 use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{IdState, PageUrl, Reason, Via};
 
@@ -38,15 +38,8 @@ pub(super) fn explain(
 }
 
 fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Write) -> Outcome {
-    let request =
-        Request::Explain { url: arguments.subject.clone(), crawl: arguments.crawl.clone() };
-    let mut explanations = Vec::new();
-    session.ask(&request, &mut |answer| {
-        if let Reply::Explanation(explanation) = answer {
-            explanations.push(*explanation);
-        }
-        true
-    })?;
+    let operation = ExplainUrl { url: arguments.subject.clone(), crawl: arguments.crawl.clone() };
+    let explanations = session.collect(&operation)?;
     if session.global.json {
         write_json_line(output, &explanations)?;
         return Ok(0);

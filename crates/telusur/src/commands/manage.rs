@@ -4,7 +4,9 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{
+    ChangeCrawl, Control, CrawlDone, Operation, ReadCrawl, ResumeCrawl, RetryCrawl,
+};
 use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
 use telusur_ledger::{CrawlRecord, NewCrawl, Store, StoreError};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
@@ -20,52 +22,26 @@ use crate::settings::{Given, Key, Settings};
 use crate::units::{show_count, write_duration_ms};
 
 /// Carries out an order that ends with the crawl it was for.
-pub(super) fn order(session: &Session, request: Request, output: &mut dyn Write) -> Outcome {
-    let mut done = None;
-    session.ask(&request, &mut |answer| {
-        if let Reply::Done { crawl } = answer {
-            done = Some(crawl);
-        }
-        true
-    })?;
-    let (word, crawl) = (past(&request), done.unwrap_or_default());
+pub(super) fn order<O: Operation<Reply = CrawlDone>>(
+    session: &Session,
+    order: &O,
+    done: &str,
+    output: &mut dyn Write,
+) -> Outcome {
+    let CrawlDone { crawl } = session.ask(order)?;
     if session.global.json {
-        write_json_line(output, &json!({ "crawl": crawl, "done": word }))?;
+        write_json_line(output, &json!({ "crawl": crawl, "done": done }))?;
     } else {
-        writeln!(output, "{crawl} {word}")?;
+        writeln!(output, "{crawl} {done}")?;
     }
     Ok(0)
 }
 
-fn past(request: &Request) -> &'static str {
-    match request {
-        Request::Pause { .. } => "paused",
-        Request::Resume { .. } => "resumed",
-        Request::Stop { .. } => "stopped",
-        Request::Cancel { .. } => "cancelled",
-        Request::Exclude { .. } => "changed",
-        Request::Remove { .. } => "removed",
-        _ => "done",
+/// Asks before a crawl is deleted, unless the user said yes already.
+pub(super) fn confirm(session: &Session, crawl: &str, yes: bool) -> Result<(), Message> {
+    if yes {
+        return Ok(());
     }
-}
-
-/// Deletes, after asking.
-pub(super) fn remove(
-    session: &Session,
-    request: Request,
-    yes: bool,
-    output: &mut dyn Write,
-) -> Outcome {
-    let (Request::Cancel { crawl } | Request::Remove { crawl }) = &request else {
-        return order(session, request, output);
-    };
-    if !yes {
-        confirm(session, crawl)?;
-    }
-    order(session, request, output)
-}
-
-fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
     let record = record(session, crawl)?;
     let refuse = |what: &str| {
         Message::new(Code::NotConfirmed, what)
@@ -82,17 +58,9 @@ fn confirm(session: &Session, crawl: &str) -> Result<(), Message> {
     if is_yes { Ok(()) } else { Err(refuse("nothing was deleted")) }
 }
 
-/// A crawl as it is stored, from whoever holds the directory.
+/// A crawl as it is stored.
 fn record(session: &Session, crawl: &str) -> Result<CrawlRecord, Message> {
-    let mut found = None;
-    session.ask(&Request::Crawl { crawl: crawl.to_owned() }, &mut |answer| {
-        if let Reply::Crawl(answer) = answer {
-            found = Some(answer.record);
-        }
-        true
-    })?;
-    let missing = || Message::new(Code::NoSuchCrawl, format!("there is no crawl {}", shown(crawl)));
-    found.ok_or_else(missing)
+    Ok(session.ask(&ReadCrawl { crawl: crawl.to_owned() })?.record)
 }
 
 /// Goes on with a crawl: in the process that holds it, or in this one.
@@ -101,7 +69,8 @@ pub(super) fn resume(session: &Session, arguments: &ResumeArgs, output: &mut dyn
     let dir = backend::data_dir(&settings);
     if backend::is_served(dir) {
         change_elsewhere(session, arguments, &settings)?;
-        return order(session, Request::Resume { crawl: arguments.crawl.clone() }, output);
+        let resume = ResumeCrawl { crawl: arguments.crawl.clone() };
+        return order(session, &resume, "resumed", output);
     }
     let (open, record) = open_crawl(dir, &arguments.crawl)?;
     let mut crawl = record.crawl.clone();
@@ -134,8 +103,7 @@ fn change_elsewhere(
     change(&mut crawl, arguments, settings);
     let (limits, politeness) = (Some(crawl.limits), Some(crawl.politeness));
     let change = Box::new(CrawlChange { limits, politeness, ..CrawlChange::default() });
-    let request = Request::Change { crawl: arguments.crawl.clone(), change };
-    session.ask(&request, &mut |_| true)
+    session.ask(&ChangeCrawl { crawl: arguments.crawl.clone(), change }).map(drop)
 }
 
 /// The crawl as the flags of `resume` want it.
@@ -168,20 +136,14 @@ fn change(crawl: &mut Crawl, arguments: &ResumeArgs, settings: &Settings) {
 pub(super) fn retry(session: &Session, arguments: &WorkArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.space.given())?.settings;
     let id = arguments.crawl.as_str();
-    let mut retried = 0;
-    session.ask(&Request::Retry { crawl: id.to_owned() }, &mut |answer| {
-        if let Reply::Retried { count } = answer {
-            retried = count;
-        }
-        true
-    })?;
+    let retried = session.ask(&RetryCrawl { crawl: id.to_owned() })?.count;
     let dir = backend::data_dir(&settings);
     let is_elsewhere = backend::is_served(dir);
     if retried == 0 || is_elsewhere {
         let record = record(session, id)?;
         let is_over = matches!(record.state, CrawlState::Finished { .. });
         if retried > 0 && is_over {
-            session.ask(&Request::Resume { crawl: id.to_owned() }, &mut |_| true)?;
+            session.ask(&ResumeCrawl { crawl: id.to_owned() })?;
         }
         return say_retried(session, record.crawl.no, retried, output);
     }

@@ -35,7 +35,10 @@ use std::process::ExitCode;
 use clap::FromArgMatches;
 use clap::error::ErrorKind;
 use serde_json::json;
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::{
+    CancelCrawl, Each, ExcludeUrls, Operation, PauseCrawl, RemoveCrawl, StopCrawl,
+};
+use telusur_engine::export::RunOperations;
 
 use crate::backend;
 use crate::cli::{
@@ -192,19 +195,21 @@ impl Session {
             Command::Retry(arguments) => manage::retry(self, &arguments, output),
             Command::Recrawl(arguments) => manage::recrawl(self, &arguments, output),
             Command::Pause(CrawlId { crawl }) => {
-                manage::order(self, Request::Pause { crawl }, output)
+                manage::order(self, &PauseCrawl { crawl }, "paused", output)
             }
             Command::Stop(CrawlId { crawl }) => {
-                manage::order(self, Request::Stop { crawl }, output)
+                manage::order(self, &StopCrawl { crawl }, "stopped", output)
             }
             Command::Exclude { crawl, pattern } => {
-                manage::order(self, Request::Exclude { crawl, pattern }, output)
+                manage::order(self, &ExcludeUrls { crawl, pattern }, "changed", output)
             }
             Command::Cancel(RemoveArgs { crawl, yes }) => {
-                manage::remove(self, Request::Cancel { crawl }, yes, output)
+                manage::confirm(self, &crawl, yes)?;
+                manage::order(self, &CancelCrawl { crawl }, "cancelled", output)
             }
             Command::Rm(RemoveArgs { crawl, yes }) => {
-                manage::remove(self, Request::Remove { crawl }, yes, output)
+                manage::confirm(self, &crawl, yes)?;
+                manage::order(self, &RemoveCrawl { crawl }, "removed", output)
             }
             Command::Export(arguments) => export::export(self, &arguments, output),
             Command::Fetch(arguments) => fetch::fetch(self, &arguments, output),
@@ -272,10 +277,31 @@ impl Session {
         Ok(resolution)
     }
 
-    /// Asks about the data directory, and calls `each` with every line of the answer.
-    fn ask(&self, request: &Request, each: &mut dyn FnMut(Reply) -> bool) -> Result<(), Message> {
+    /// Runs an operation on the data directory and gives its reply.
+    fn ask<O: Operation>(&self, operation: &O) -> Result<O::Reply, Message> {
+        let reply = self.each(operation, &mut |_| true)?;
+        Ok(reply.expect("an operation that nobody breaks off replies"))
+    }
+
+    /// Runs an operation on the data directory, and calls `each` with every item until it returns false. Then
+    /// nobody waits for the reply.
+    fn each<O: Operation>(
+        &self,
+        operation: &O,
+        each: Each<'_, O::Item>,
+    ) -> Result<Option<O::Reply>, Message> {
         let settings = self.settings(Vec::new())?.settings;
-        backend::ask(backend::data_dir(&settings), request, each)
+        backend::ask(backend::data_dir(&settings), operation, each)
+    }
+
+    /// Runs an operation on the data directory and gives its items.
+    fn collect<O: Operation>(&self, operation: &O) -> Result<Vec<O::Item>, Message> {
+        let mut items = Vec::new();
+        self.each(operation, &mut |item| {
+            items.push(item);
+            true
+        })?;
+        Ok(items)
     }
 
     /// Whether progress is to be shown.
@@ -329,6 +355,18 @@ impl Session {
         };
         self.talk.error(&message);
         message.code.exit()
+    }
+}
+
+impl RunOperations for Session {
+    type Error = Message;
+
+    fn each<O: Operation>(
+        &self,
+        operation: &O,
+        each: Each<'_, O::Item>,
+    ) -> Result<Option<O::Reply>, Message> {
+        self.each(operation, each)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde::Serialize;
-use telusur_engine::control::{Reply, Request, StoredPage};
+use telusur_engine::control::{ReadPage, StoredPage};
 use telusur_model::PageRecord;
 
 use super::{Outcome, Session};
@@ -12,19 +12,12 @@ use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
 
 pub(super) fn page(session: &Session, arguments: &PageArgs, output: &mut dyn Write) -> Outcome {
-    let request = Request::Page {
+    let operation = ReadPage {
         url: arguments.url.clone(),
         crawl: arguments.crawl.clone(),
         with_body: arguments.form.needs_body(),
     };
-    let mut found = None;
-    session.ask(&request, &mut |answer| {
-        if let Reply::Page(page) = answer {
-            found = Some(page);
-        }
-        true
-    })?;
-    let Some(page) = found else {
+    let Some(page) = session.ask(&operation)? else {
         let url = shown(&arguments.url);
         return Err(Message::new(Code::NoSuchPage, format!("no crawl has stored {url}"))
             .hint(format!("See what became of it: telusur explain {url}"))

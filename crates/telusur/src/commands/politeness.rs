@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{CrawlManners, PolitenessReport, Reply, Request, RobotsReport};
+use telusur_engine::control::{CrawlManners, PolitenessReport, ReportPoliteness, RobotsReport};
 use telusur_model::{PageUrl, RequestHistory, RobotsRules};
 
 use super::{Outcome, Session};
@@ -15,14 +15,7 @@ const RULES_SHOWN_MAX: usize = 40;
 
 pub(super) fn politeness(session: &Session, host: &str, output: &mut dyn Write) -> Outcome {
     let host = host_of(host)?;
-    let mut report = None;
-    session.ask(&Request::Politeness { host: host.clone() }, &mut |answer| {
-        if let Reply::Politeness(answer) = answer {
-            report = Some(*answer);
-        }
-        true
-    })?;
-    let Some(report) = report else { return Ok(0) };
+    let report = session.ask(&ReportPoliteness { host: host.clone() })?;
     if session.global.json {
         write_json_line(output, &report)?;
         return Ok(0);

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::{Rank, RankItem};
 
 use super::{Outcome, Session};
 use crate::cli::RankArgs;
@@ -14,16 +14,13 @@ use crate::units::show_count;
 const NOTHING_FOUND: u8 = 1;
 
 pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Write) -> Outcome {
-    let request = Request::Rank {
-        crawl: arguments.crawl.clone(),
-        sites: arguments.sites,
-        max: arguments.limit,
-    };
+    let operation =
+        Rank { crawl: arguments.crawl.clone(), sites: arguments.sites, max: arguments.limit };
     let mut written = Ok(());
     let mut count = 0_u64;
-    session.ask(&request, &mut |answer| {
+    session.each(&operation, &mut |item| {
         count += 1;
-        written = write_line(&answer, session.global.json, output);
+        written = write_line(&item, session.global.json, output);
         written.is_ok()
     })?;
     written?;
@@ -34,11 +31,11 @@ pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Wri
     Ok(0)
 }
 
-fn write_line(answer: &Reply, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
-    match answer {
-        Reply::TopPage(page) if is_json => write_json_line(output, &page),
-        Reply::TopSite(site) if is_json => write_json_line(output, &site),
-        Reply::TopPage(page) => {
+fn write_line(item: &RankItem, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
+    match item {
+        RankItem::Page(page) if is_json => write_json_line(output, &page),
+        RankItem::Site(site) if is_json => write_json_line(output, &site),
+        RankItem::Page(page) => {
             let from = show_count(page.linked_from);
             writeln!(
                 output,
@@ -48,11 +45,10 @@ fn write_line(answer: &Reply, is_json: bool, output: &mut dyn Write) -> io::Resu
                 shown(&page.title)
             )
         }
-        Reply::TopSite(site) => {
+        RankItem::Site(site) => {
             let pages = show_count(u64::from(site.pages));
             let name = shown(&site.site);
             writeln!(output, "{:>9.1}  {pages:>7} pages  {name}", site.times_average)
         }
-        _ => Ok(()),
     }
 }

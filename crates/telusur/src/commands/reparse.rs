@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{Reply, Request, RereadPage, RereadTotal};
+use telusur_engine::control::{ReparseCrawl, ReparseItem, RereadPage, RereadTotal};
 
 use super::{Outcome, Session};
 use crate::backend;
@@ -16,26 +16,24 @@ pub(super) fn reparse(session: &Session, arguments: WorkArgs, output: &mut dyn W
     let settings = session.settings(arguments.space.given())?.settings;
     let (crawl, free_bytes_min) = (arguments.crawl, settings.bytes(Key::MinFreeDisk));
     let dir = backend::data_dir(&settings);
-    let mut total = RereadTotal::default();
     let mut damaged = 0;
     let mut written = Ok(());
-    let request = Request::Reparse { crawl: crawl.clone(), free_bytes_min };
-    backend::ask(dir, &request, &mut |answer| {
-        match answer {
-            Reply::Reread(page) if session.global.json => {
+    let operation = ReparseCrawl { crawl: crawl.clone(), free_bytes_min };
+    let total = backend::ask(dir, &operation, &mut |item| {
+        match item {
+            ReparseItem::Reread(page) if session.global.json => {
                 written = write_json_line(output, &page);
             }
-            Reply::Reread(page) => written = write_page(output, &page),
-            Reply::RereadTotal(sum) => total = sum,
-            Reply::Damaged { url, what } => {
+            ReparseItem::Reread(page) => written = write_page(output, &page),
+            ReparseItem::Damaged(page) => {
                 damaged += 1;
-                session.talk.warning(&format!("{}: {}", shown(&url), shown(&what)));
+                session.talk.warning(&format!("{}: {}", shown(&page.url), shown(&page.what)));
             }
-            _ => {}
         }
         written.is_ok()
     })?;
     written?;
+    let total = total.unwrap_or_default();
     if session.global.json {
         write_json_line(output, &total)?;
     } else {

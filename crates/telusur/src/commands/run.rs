@@ -4,7 +4,8 @@ use std::io::Write;
 use std::path::Path;
 
 use telusur_engine::FREE_BYTES_LEAST;
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, ReadCrawl};
+use telusur_engine::export::Collection;
 use telusur_ledger::{Store, UrlState};
 use telusur_model::{CrawlNo, CrawlState, FinishReason, HttpVersion, PauseReason};
 
@@ -195,36 +196,23 @@ fn error_status(store: &dyn Store, crawl: CrawlNo, seq: u64) -> Result<Option<St
 /// A start URL that moved away explains a crawl that found little.
 fn say_moved(session: &Session, ended: &Ended) {
     let control = Control::of_store(ended.open.store.clone());
-    let request = Request::Crawl { crawl: ended.progress.crawl.to_string() };
-    control.handle(&request, &mut |answer| {
-        if let Reply::Crawl(shown_crawl) = answer {
-            for (from, to) in shown_crawl.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
-                session.talk.warning(&format!(
-                    "{} moved to {}, which is out of scope; to crawl it: telusur crawl {}",
-                    shown(from),
-                    shown(to),
-                    shown(to)
-                ));
-            }
-        }
-        true
-    });
+    let crawl = ReadCrawl { crawl: ended.progress.crawl.to_string() };
+    // What cannot be read is told by whoever needs it.
+    let Ok(crawl) = control.run(&crawl, &mut |_| true) else { return };
+    for (from, to) in crawl.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
+        session.talk.warning(&format!(
+            "{} moved to {}, which is out of scope; to crawl it: telusur crawl {}",
+            shown(from),
+            shown(to),
+            shown(to)
+        ));
+    }
 }
 
 fn write_pages(session: &Session, ended: &Ended, path: &Path) -> Result<(), Message> {
     let control = Control::of_store(ended.open.store.clone());
-    let request = Request::Export { crawl: ended.progress.crawl.to_string() };
-    let lines = export::write_file(path, export::PAGES, &mut |each| {
-        let mut failure = None;
-        control.handle(&request, &mut |answer| match answer {
-            Reply::Error { text, .. } => {
-                failure = Some(Message::new(Code::Storage, text));
-                false
-            }
-            line => each(line),
-        });
-        failure.map_or(Ok(()), Err)
-    })?;
+    let crawl = ended.progress.crawl.to_string();
+    let lines = export::write_file(path, Collection::PAGES, &crawl, &control)?;
     session.talk.note(&format!("{} lines written to {}", show_count(lines), path.display()));
     Ok(())
 }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
-use telusur_engine::control::{Reply, Request, SearchHit, SearchReply, SearchRequest};
+use telusur_engine::control::{IndexUse, ReadCrawl, Search, SearchHit, SearchReply, Suggest};
+use telusur_engine::export::write_row;
 use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, Sort};
 use telusur_ledger::{NewCrawl, StoreError};
@@ -16,13 +17,12 @@ use telusur_model::{
 };
 
 use super::{Outcome, Session};
-use crate::backend::{self, IndexUse};
+use crate::backend;
 use crate::cli::{
     IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder, SpaceArgs,
 };
 use crate::crawl_request::{CrawlRequest, Start};
 use crate::json::write_json_line;
-use crate::lines::csv_field;
 use crate::message::{Code, Message, printable, shown};
 use crate::progress::{Imported, Indexing, ProgressDisplay};
 use crate::settings::Key;
@@ -43,8 +43,7 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
             .hint("Name words: telusur search polite crawler")
             .into());
     }
-    let request = search_ask(session, arguments, arguments.words.join(" "))?;
-    let answer = found(session, &Request::Search(request))?;
+    let answer = session.ask(&search_of(session, arguments, arguments.words.join(" "))?)?;
     for ignored in &answer.ignored {
         session.talk.note(&format!("ignored: {}", shown(ignored)));
     }
@@ -71,22 +70,13 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
 }
 
 pub(super) fn suggest(session: &Session, typed: &str, output: &mut dyn Write) -> Outcome {
-    let mut written = Ok(());
-    session.ask(&Request::Suggest { typed: typed.to_owned(), max: 10 }, &mut |answer| {
-        if let Reply::Suggestion(way) = answer {
-            written = writeln!(output, "{}", shown(&way));
-        }
-        written.is_ok()
-    })?;
-    written?;
+    for way in session.ask(&Suggest { typed: typed.to_owned(), max: 10 })? {
+        writeln!(output, "{}", shown(&way))?;
+    }
     Ok(0)
 }
 
-fn search_ask(
-    session: &Session,
-    arguments: &SearchArgs,
-    text: String,
-) -> Result<SearchRequest, Message> {
+fn search_of(session: &Session, arguments: &SearchArgs, text: String) -> Result<Search, Message> {
     let now = SystemClock::new().wall();
     let mut conditions = String::new();
     let named =
@@ -104,7 +94,7 @@ fn search_ask(
         None => None,
     };
     let page = arguments.page.max(1);
-    Ok(SearchRequest {
+    Ok(Search {
         text,
         pattern: arguments.regex,
         conditions,
@@ -139,27 +129,7 @@ fn first_day(since: &str, now: Timestamp) -> Result<String, Message> {
 }
 
 fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
-    let mut no = None;
-    session.ask(&Request::Crawl { crawl: id.to_owned() }, &mut |answer| {
-        if let Reply::Crawl(crawl) = answer {
-            no = Some(crawl.record.crawl.no);
-        }
-        true
-    })?;
-    no.ok_or_else(|| Message::new(Code::NoSuchCrawl, format!("there is no crawl {}", shown(id))))
-}
-
-fn found(session: &Session, request: &Request) -> Result<SearchReply, Message> {
-    let mut found = SearchReply::default();
-    session.ask(request, &mut |answer| take_found(answer, &mut found))?;
-    Ok(found)
-}
-
-fn take_found(line: Reply, found: &mut SearchReply) -> bool {
-    if let Reply::Found(answer) = line {
-        *found = *answer;
-    }
-    true
+    Ok(session.ask(&ReadCrawl { crawl: id.to_owned() })?.record.crawl.no)
 }
 
 fn column_of(column: SearchColumn) -> Column {
@@ -241,12 +211,12 @@ fn marked(hit: &SearchHit, is_colored: bool) -> String {
 }
 
 fn write_csv(answer: &SearchReply, output: &mut dyn Write) -> io::Result<()> {
-    writeln!(output, "url,title,snippet,site,language,score")?;
+    write_row(output, ["url", "title", "snippet", "site", "language", "score"])?;
     for hit in &answer.hits {
         let site = hit.site.as_deref().unwrap_or_default();
         let language = hit.language.as_deref().unwrap_or_default();
-        let fields = [name(hit), &hit.title, &hit.snippet, site, language].map(csv_field);
-        writeln!(output, "{},{:.4}", fields.join(","), hit.score)?;
+        let score = format!("{:.4}", hit.score);
+        write_row(output, [name(hit), &hit.title, &hit.snippet, site, language, &score])?;
     }
     Ok(())
 }
@@ -268,7 +238,7 @@ fn batch(
 ) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let lines = open_lines(path)?;
-    let common = search_ask(session, arguments, String::new())?;
+    let common = search_of(session, arguments, String::new())?;
     let dir = backend::data_dir(&settings);
     backend::ask_often(dir, IndexUse::UpToDate, |control| {
         for (number, line) in (1_u64..).zip(lines.lines()) {
@@ -278,10 +248,8 @@ fn batch(
             }
             let query: BatchLine = serde_json::from_str(&line)
                 .map_err(|error| bad_line(number, &error.to_string()))?;
-            let request = SearchRequest { text: query.query, plain: true, ..common.clone() };
-            let request = Request::Search(request);
-            let mut answer = SearchReply::default();
-            control.ask(&request, &mut |line| take_found(line, &mut answer))?;
+            let operation = Search { text: query.query, plain: true, ..common.clone() };
+            let answer = control.ask(&operation, &mut |_| true)?.unwrap_or_default();
             let hits: Vec<&str> = answer.hits.iter().map(name).collect();
             write_json_line(output, &json!({ "id": query.id, "hits": hits }))?;
         }

@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 use telusur_engine::FollowerReport;
-use telusur_engine::control::{CrawlLine, CrawlReply, Reply, Request};
+use telusur_engine::control::{
+    ChangedPage, CrawlReply, ErrorItem, ListChanges, ListCrawls, ListErrors, ListSkipped,
+    Operation, ReadCrawl, ReadCrawls,
+};
 use telusur_ledger::{UrlRecord, UrlState};
 use telusur_model::{CrawlState, EngineFault, PageRecord, PauseReason, Reason, jain_index};
 
@@ -22,13 +25,7 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     if session.global.json {
         return ls_json(session, output);
     }
-    let mut crawls: Vec<CrawlLine> = Vec::new();
-    session.ask(&Request::CrawlList, &mut |answer| {
-        if let Reply::CrawlLine(line) = answer {
-            crawls.push(*line);
-        }
-        true
-    })?;
+    let crawls = session.collect(&ListCrawls {})?;
     if crawls.is_empty() {
         session.talk.note("no crawls yet; start one: telusur crawl URL, or telusur demo");
         return Ok(0);
@@ -64,10 +61,8 @@ pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
 
 fn ls_json(session: &Session, output: &mut dyn Write) -> Outcome {
     let mut list: Vec<Value> = Vec::new();
-    session.ask(&Request::Crawls, &mut |answer| {
-        if let Reply::Crawl(crawl) = answer {
-            list.push(crawl_json(&crawl));
-        }
+    session.each(&ReadCrawls {}, &mut |crawl| {
+        list.push(crawl_json(&crawl));
         true
     })?;
     write_json_line(output, &list)?;
@@ -83,23 +78,34 @@ fn set_aside(state: CrawlState, fault: Option<&EngineFault>) -> Option<String> {
 pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
     let crawl = arguments.crawl.clone();
     if arguments.errors {
-        return list(session, &Request::Errors { crawl }, output);
+        return list(session, &ListErrors { crawl }, output, |item, output, is_json| {
+            match (item, is_json) {
+                (ErrorItem::Page(page), true) => write_json_line(output, page),
+                (ErrorItem::Url(url), true) => write_json_line(output, url),
+                (ErrorItem::Page(page), false) => write_error_page(output, page),
+                (ErrorItem::Url(url), false) => write_url(output, url),
+            }
+        });
     }
     if arguments.changes {
-        return list(session, &Request::Changes { crawl }, output);
+        return list(session, &ListChanges { crawl }, output, |page, output, is_json| {
+            let ChangedPage { url, what } = page;
+            match is_json {
+                true => write_json_line(output, &json!({ "url": url, "change": what })),
+                false => writeln!(output, "{what:<20} {}", shown(url)),
+            }
+        });
     }
     if let Some(reason) = &arguments.skipped {
         let reason = (!reason.is_empty()).then(|| reason.clone());
-        return list(session, &Request::Skipped { crawl, reason }, output);
+        return list(session, &ListSkipped { crawl, reason }, output, |url, output, is_json| {
+            match is_json {
+                true => write_json_line(output, url),
+                false => write_url(output, url),
+            }
+        });
     }
-    let mut found = None;
-    session.ask(&Request::Crawl { crawl }, &mut |answer| {
-        if let Reply::Crawl(crawl) = answer {
-            found = Some(crawl);
-        }
-        true
-    })?;
-    let Some(crawl) = found else { return Ok(0) };
+    let crawl = session.ask(&ReadCrawl { crawl })?;
     if session.global.json {
         writeln!(output, "{}", crawl_json(&crawl))?;
     } else {
@@ -108,22 +114,16 @@ pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Wri
     Ok(0)
 }
 
-fn list(session: &Session, request: &Request, output: &mut dyn Write) -> Outcome {
+/// Writes the items of an operation, one line each.
+fn list<O: Operation>(
+    session: &Session,
+    operation: &O,
+    output: &mut dyn Write,
+    write: fn(&O::Item, &mut dyn Write, bool) -> io::Result<()>,
+) -> Outcome {
     let mut written = Ok(());
-    session.ask(request, &mut |answer| {
-        written = match (&answer, session.global.json) {
-            (Reply::Changed { url, what }, true) => {
-                write_json_line(output, &json!({ "url": url, "change": what }))
-            }
-            (Reply::Changed { url, what }, false) => {
-                writeln!(output, "{what:<20} {}", shown(url))
-            }
-            (Reply::Url(url), true) => write_json_line(output, &url),
-            (Reply::ErrorPage(page), true) => write_json_line(output, &page),
-            (Reply::Url(url), false) => write_url(output, url),
-            (Reply::ErrorPage(page), false) => write_error_page(output, page),
-            _ => Ok(()),
-        };
+    session.each(operation, &mut |item| {
+        written = write(&item, output, session.global.json);
         written.is_ok()
     })?;
     written?;

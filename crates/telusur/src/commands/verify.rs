@@ -4,8 +4,7 @@ use std::io::Write;
 
 use serde_json::json;
 use telusur_engine::SystemClock;
-use telusur_engine::control::{Reply, Request};
-use telusur_ledger::VerifyReport;
+use telusur_engine::control::{RequeueDamaged, Scrub, Verify};
 use telusur_model::Clock;
 
 use super::{Failure, Outcome, Session};
@@ -24,14 +23,10 @@ pub(super) fn scrub(session: &Session, pace: &str, output: &mut dyn Write) -> Ou
     let clock = SystemClock::new();
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let mut last = None;
-    session.ask(&Request::Scrub { bytes_per_second }, &mut |answer| {
-        if let Reply::Scrubbed(state) = answer {
-            display.update_scrubbed(
-                Scrubbed { bytes: state.bytes, damaged: state.damaged },
-                clock.now(),
-            );
-            last = Some(state);
-        }
+    session.each(&Scrub { bytes_per_second }, &mut |state| {
+        display
+            .update_scrubbed(Scrubbed { bytes: state.bytes, damaged: state.damaged }, clock.now());
+        last = Some(state);
         true
     })?;
     display.finish();
@@ -69,13 +64,7 @@ pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn
     if arguments.requeue {
         requeue(session, output)?;
     }
-    let mut report = VerifyReport::default();
-    session.ask(&Request::Verify, &mut |answer| {
-        if let Reply::Verified(verified) = answer {
-            report = verified;
-        }
-        true
-    })?;
+    let report = session.ask(&Verify {})?;
     if !report.has_checked() {
         return Err(Message::new(Code::NotVerified, "nothing was checked").into());
     }
@@ -134,23 +123,18 @@ pub(super) fn verify(session: &Session, arguments: &VerifyArgs, output: &mut dyn
 
 /// Takes damaged pages out, and queues them again.
 fn requeue(session: &Session, output: &mut dyn Write) -> Result<(), Failure> {
-    let (mut written, mut damaged, mut queued) = (Ok(()), 0, 0);
-    session.ask(&Request::Requeue, &mut |answer| {
-        match answer {
-            Reply::Damaged { url, what } => {
-                damaged += 1;
-                written = if session.global.json {
-                    write_json_line(output, &json!({ "damaged": url, "what": what }))
-                } else {
-                    writeln!(output, "{}: {}", shown(&url), shown(&what))
-                };
-            }
-            Reply::Retried { count } => queued = count,
-            _ => {}
-        }
+    let (mut written, mut damaged) = (Ok(()), 0);
+    let requeued = session.each(&RequeueDamaged {}, &mut |page| {
+        damaged += 1;
+        written = if session.global.json {
+            write_json_line(output, &json!({ "damaged": page.url, "what": page.what }))
+        } else {
+            writeln!(output, "{}: {}", shown(&page.url), shown(&page.what))
+        };
         written.is_ok()
     })?;
     written?;
+    let queued = requeued.map_or(0, |requeued| requeued.count);
     if session.global.json {
         write_json_line(output, &json!({ "damaged": damaged, "queued": queued }))?;
     } else if damaged > 0 {

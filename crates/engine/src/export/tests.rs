@@ -1,10 +1,10 @@
 //! What a hand-written page looks like as collections.
 
-use telusur_engine::control::FoundContent;
 use telusur_model::{PageUrl, RawPage};
 use telusur_parse::{ContentLimits, read_page};
 
 use super::*;
+use crate::control::FoundContent;
 
 const PAGE: &str = "<!doctype html><title>t</title><h1>=Top</h1>\
     <p><a href=/x rel=nofollow>an \"x\"</a> <img src=i.png alt='a, b' width=3></p>\
@@ -27,10 +27,10 @@ fn found() -> FoundContent {
 }
 
 fn written(kind: ContentKind, format: Format) -> String {
-    let collection = Collection { collected: Collected::Content(kind), format };
+    let collection = Collection::new(Collected::Content(kind), format).unwrap();
     let mut output = Vec::new();
     collection.begin(&mut output).unwrap();
-    let lines = collection.write(&mut output, &Reply::Content(Box::new(found()))).unwrap();
+    let lines = collection.write_content(&mut output, &found()).unwrap();
     let text = String::from_utf8(output).unwrap();
     let heads = u64::from(format == Format::Csv);
     assert_eq!(text.lines().count() as u64, lines + heads, "{text}");

@@ -10,7 +10,8 @@ use serde::Serialize;
 use telusur_engine::control::FoundContent;
 use telusur_model::{PageUrl, Table, UrlKeyer};
 
-use super::csv::write_row;
+use telusur_engine::export::write_row;
+
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::new_file::{NewFile, cannot_write, refuse_existing};

@@ -4,11 +4,11 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use telusur_engine::control::{ExportLine, FoundContent};
 use telusur_model::{ContentKind, Form, Image, Link, LinkKind, List, Script, Style, Table};
 
 use super::Collected;
 use super::csv::write_row;
+use crate::control::{ExportLine, FoundContent};
 
 /// The names of the columns.
 pub(super) fn columns(collected: Collected) -> Vec<&'static str> {

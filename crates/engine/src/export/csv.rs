@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crate::message::printable_lines;
+use telusur_model::printable_lines;
 
 /// Writes one line.
-pub(super) fn write_row<'a>(
+pub fn write_row<'a>(
     output: &mut dyn Write,
     fields: impl IntoIterator<Item = impl Into<Cow<'a, str>>>,
 ) -> io::Result<()> {

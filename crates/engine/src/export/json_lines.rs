@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use telusur_engine::control::FoundContent;
 use telusur_model::ContentKind;
 
-use crate::json::write_json_line;
+use super::json::write_json_line;
+use crate::control::FoundContent;
 
 /// One piece.
 #[derive(Serialize)]
@@ -19,12 +19,8 @@ struct PieceLine<'a, T> {
     piece: &'a T,
 }
 
-/// Writes the pieces of one page.
-pub(super) fn write(
-    output: &mut dyn Write,
-    kind: ContentKind,
-    found: &FoundContent,
-) -> io::Result<u64> {
+/// Writes the pieces of one kind in one page, a JSON object on each line. Gives their number.
+pub fn write(output: &mut dyn Write, kind: ContentKind, found: &FoundContent) -> io::Result<u64> {
     let content = &found.content;
     match kind {
         ContentKind::Headings => write_pieces(output, found, &content.headings),
