@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{FetchRules, PageUrl, Resume, ScopeRules, Timestamp, Walk};
 
 /// A crawl's number in its data directory, counting from 1; people write it `crawl_N`.
@@ -136,6 +137,8 @@ pub enum RobotsRules {
     Ignore,
 }
 
+words! { RobotsRules { Obey = "obey", UnreachableAllows = "unreachable_allows", Ignore = "ignore" } }
+
 /// Where a crawl starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -249,6 +252,8 @@ pub enum Fairness {
     None,
 }
 
+words! { Fairness { Equal = "equal", Weighted = "weighted", None = "none" } }
+
 /// When a crawl ends by itself. Zero and `None` mean no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -317,6 +322,8 @@ pub enum Keep {
     Raw,
 }
 
+words! { Keep { None = "none", Text = "text", Html = "html", Raw = "raw" } }
+
 /// What a crawl is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
@@ -367,6 +374,17 @@ pub enum PauseReason {
     EngineStopped,
     /// It is an import that did not come to its end: it can be imported again, not resumed.
     Import,
+}
+
+words! {
+    PauseReason {
+        Asked = "asked",
+        DiskFull = "disk_full",
+        NoNetwork = "no_network",
+        Refused = "refused",
+        EngineStopped = "engine_stopped",
+        Import = "import",
+    }
 }
 
 impl PauseReason {
@@ -426,6 +444,20 @@ pub enum FinishReason {
     Budget,
     /// Every host that has ids left asked us to wait for longer than the crawl has patience.
     RetryAfter,
+}
+
+words! {
+    FinishReason {
+        Drained = "drained",
+        MaxPages = "max_pages",
+        MaxDuration = "max_duration",
+        MaxBytes = "max_bytes",
+        MaxErrors = "max_errors",
+        Stopped = "stopped",
+        NoStart = "no_start",
+        Budget = "budget",
+        RetryAfter = "retry_after",
+    }
 }
 
 impl FinishReason {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{Host, PageUrl};
 
 /// How pages are asked for.
@@ -215,6 +216,8 @@ pub enum HttpVersion {
     #[serde(rename = "2")]
     Two,
 }
+
+words! { HttpVersion { Auto = "auto", One = "1", Two = "2" } }
 
 /// A user name and password for one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,10 +25,12 @@ mod reason;
 mod record;
 mod scope;
 mod time;
+pub mod units;
 mod url;
 mod url_key;
 mod url_shape;
 mod visit;
+mod words;
 
 pub use crate::content::{
     Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,

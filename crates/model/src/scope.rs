@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{PatternLimits, PatternSet};
+use crate::words::words;
 use crate::{Crawl, Limits, LinkRules, PageUrl, Reason};
 
 /// What all patterns of a scope may cost together. Their size is enough for an alternation of 5,000 words; with
@@ -335,24 +336,8 @@ impl Scope {
     }
 }
 
-impl ScopeKind {
-    /// The word for it on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Prefix => "prefix",
-            Self::Host => "host",
-            Self::Domain => "domain",
-            Self::Any => "any",
-        }
-    }
-
-    /// The kind with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Page, Self::Prefix, Self::Host, Self::Domain, Self::Any]
-            .into_iter()
-            .find(|kind| kind.word() == word)
-    }
+words! {
+    ScopeKind { Page = "page", Prefix = "prefix", Host = "host", Domain = "domain", Any = "any" }
 }
 
 /// Whether an anchor or an address holds one of the crawl's topic words (S4's hot queue). The words
