@@ -44,6 +44,14 @@ pub enum RequestError {
     /// An argument is not usable.
     #[error("{0}")]
     BadArgument(String),
+    /// A field of the request is not usable.
+    #[error("{field}: {what}")]
+    BadField {
+        /// Its name.
+        field: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
     /// The engine is gone.
     #[error("the engine has stopped")]
     Stopped,
@@ -53,4 +61,11 @@ pub enum RequestError {
     /// The search index refused.
     #[error(transparent)]
     Index(#[from] IndexError),
+}
+
+impl RequestError {
+    /// A field of the request that is not usable.
+    pub(crate) fn bad_field(field: &'static str, what: impl Into<String>) -> Self {
+        Self::BadField { field, what: what.into() }
+    }
 }

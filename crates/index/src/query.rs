@@ -220,11 +220,6 @@ impl Filter {
     pub fn of(field: &str, value: &str) -> Option<Self> {
         parse::filter(field, value)
     }
-
-    /// The conditions in a text of the query language; its words are left out.
-    pub fn all_in(text: &str) -> Vec<Self> {
-        parse(text).filters
-    }
 }
 
 #[cfg(test)]

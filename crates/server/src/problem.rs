@@ -235,6 +235,7 @@ impl From<RequestError> for Problem {
             RequestError::NoSuchCrawl(id) => Self::no_such_crawl(&id),
             RequestError::WrongState(what) => Self::new(Code::WrongState, what),
             RequestError::BadArgument(what) => Self::new(Code::InvalidField, what),
+            RequestError::BadField { field, what } => Self::new(Code::InvalidField, what).at(field),
             RequestError::Stopped => draining(),
             RequestError::Store(error) => error.into(),
             RequestError::Index(error) => {

@@ -444,6 +444,7 @@ pub fn request_message(error: &RequestError) -> Message {
         | RequestError::NoSuchCrawl(_)
         | RequestError::WrongState(_)
         | RequestError::BadArgument(_)
+        | RequestError::BadField { .. }
         | RequestError::Stopped => error_message(ErrorReply::of(error)),
     }
 }

@@ -215,7 +215,7 @@ impl ErrorReply {
         let code = match error {
             RequestError::NoSuchCrawl(_) => ErrorCode::NoSuchCrawl,
             RequestError::WrongState(_) => ErrorCode::WrongState,
-            RequestError::BadArgument(_) => ErrorCode::BadArgument,
+            RequestError::BadArgument(_) | RequestError::BadField { .. } => ErrorCode::BadArgument,
             RequestError::Stopped => ErrorCode::Stopped,
             RequestError::Index(error) if error.needs_rebuild() => ErrorCode::DamagedIndex,
             RequestError::Index(error) if error.is_disk_full() => ErrorCode::DiskFull,

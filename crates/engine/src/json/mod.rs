@@ -20,10 +20,12 @@ pub use self::page::{
     ErrorView, ExplanationView, FetchedView, FoundLink, HostView, MapView, PageLink, PageView,
     QueuedView, RobotsView, SkippedView, StoredPageView,
 };
-pub use self::search::{FacetView, HitView, SearchView};
+pub use self::search::{
+    FacetView, HitView, RankedPageView, RankedSiteView, SearchView, SuggestView,
+};
 pub use self::system::{
     EventBody, FollowerView, HealthView, KeyBody, KeyView, NewKeyView, RetriedView, ScrubView,
-    StatsOfAll, SuggestView,
+    StatsOfAll,
 };
 
 /// Some of many.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What a search found.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SearchView {
     /// The query.
     pub query: String,
@@ -29,8 +29,10 @@ pub struct SearchView {
 }
 
 /// One hit.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HitView {
+    /// The name of an imported document.
+    pub id: Option<String>,
     /// Names its page in `/api/v1/pages?url=`.
     pub url: String,
     /// Its title.
@@ -39,6 +41,9 @@ pub struct HitView {
     pub snippet: String,
     /// The same as plain text.
     pub snippet_text: String,
+    /// Where what was found begins and ends in `snippet_text`, in bytes.
+    #[schema(value_type = Vec<Vec<u64>>)]
+    pub marks: Vec<(usize, usize)>,
     /// Its site.
     pub site: Option<String>,
     /// Its language.
@@ -52,8 +57,10 @@ pub struct HitView {
     pub published_at: Option<String>,
     /// How well it fits.
     pub score: f32,
-    /// Its crawl.
+    /// Its crawl's id.
     pub crawl: String,
+    /// Its crawl's alias.
+    pub alias: String,
     /// How many more of its site there are.
     pub more_from_site: u64,
     /// How many pages say nearly the same.
@@ -65,10 +72,43 @@ pub struct HitView {
 }
 
 /// How many pages have a value.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FacetView {
     /// The value.
     pub value: String,
     /// How many pages.
     pub count: u64,
+}
+
+/// Ways to go on typing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct SuggestView {
+    /// What was typed.
+    pub query: String,
+    /// Ways to go on.
+    pub suggestions: Vec<String>,
+}
+
+/// A well linked page.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RankedPageView {
+    /// Its URL.
+    pub url: String,
+    /// Its title.
+    pub title: String,
+    /// How many times as well linked as the average page.
+    pub times_average: f32,
+    /// How many indexed pages link to it.
+    pub linked_from: u64,
+}
+
+/// A well linked site.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RankedSiteView {
+    /// The registrable domain.
+    pub site: String,
+    /// How many times as well linked as the average site, by links from other sites.
+    pub times_average: f32,
+    /// How many of its pages are indexed.
+    pub pages: u32,
 }

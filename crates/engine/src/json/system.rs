@@ -94,15 +94,6 @@ pub struct RetriedView {
     pub state: String,
 }
 
-/// Ways to go on typing.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct SuggestView {
-    /// What was typed.
-    pub query: String,
-    /// Ways to go on.
-    pub suggestions: Vec<String>,
-}
-
 /// A key to make.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

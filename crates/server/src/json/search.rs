@@ -30,8 +30,17 @@ pub struct SearchBody {
     pub kind: Option<String>,
     /// Only pages of this crawl.
     pub crawl: Option<String>,
-    /// Only pages that are not older: `2026-01-31`, or days as `30d`.
+    /// Only pages that are not older: how long ago, as `30d` or `12h`, or a date, as `2026-01-31` or `2026`.
     pub since: Option<String>,
+    /// Only pages published, or else fetched, in this year.
+    pub year: Option<u16>,
+    /// The columns that the words must be in: `title`, `description`, `keywords`, `text`, `url`, with commas
+    /// between them.
+    #[serde(rename = "in")]
+    #[param(rename = "in")]
+    pub columns: Option<String>,
+    /// Whether the query is a regular expression, matched in the stored columns.
+    pub regex: Option<bool>,
     /// What to count by: `site`, `lang`, `type`, `year`, `crawl`, with commas between them.
     pub facets: Option<String>,
     /// `relevance`, `newest` or `url`.
