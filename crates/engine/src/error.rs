@@ -4,6 +4,8 @@ use telusur_index::IndexError;
 use telusur_ledger::StoreError;
 use telusur_parse_pool::PoolError;
 
+use crate::followers::FollowError;
+use crate::request::BadRequest;
 use crate::supervision::Part;
 
 /// The engine stopped.
@@ -44,13 +46,16 @@ pub enum RequestError {
     /// An argument is not usable.
     #[error("{0}")]
     BadArgument(String),
-    /// A field of the request is not usable.
-    #[error("{field}: {what}")]
-    BadField {
-        /// Its name.
-        field: &'static str,
-        /// What is wrong with it.
+    /// A request for a crawl cannot be carried out as it is.
+    #[error(transparent)]
+    BadRequest(#[from] BadRequest),
+    /// The crawl would end at once.
+    #[error("{what}")]
+    CannotResume {
+        /// Why.
         what: String,
+        /// The way out.
+        hint: String,
     },
     /// The engine is gone.
     #[error("the engine has stopped")]
@@ -66,6 +71,16 @@ pub enum RequestError {
 impl RequestError {
     /// A field of the request that is not usable.
     pub(crate) fn bad_field(field: &'static str, what: impl Into<String>) -> Self {
-        Self::BadField { field, what: what.into() }
+        Self::BadRequest(BadRequest::field(field, what))
+    }
+}
+
+impl From<FollowError> for RequestError {
+    fn from(error: FollowError) -> Self {
+        match error {
+            FollowError::Store(error) => Self::Store(error),
+            FollowError::Index(error) => Self::Index(error),
+            FollowError::Failed(_) | FollowError::Panicked => Self::WrongState(error.to_string()),
+        }
     }
 }

@@ -43,7 +43,8 @@ pub use crate::crawl::{
 };
 pub use crate::excluded_start::ExcludedStart;
 pub use crate::fetch_rules::{
-    BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
+    BasicAuth, FetchRules, HeaderFault, HttpVersion, Secret, UnboundSecret, check_header,
+    is_header_text, origin_of, split_origin,
 };
 pub use crate::fetched::{
     FetchOutcome, Fetched, MediaType, NetworkSign, RawPage, Retry, Validators, is_content_coding,

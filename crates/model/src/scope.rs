@@ -340,6 +340,33 @@ words! {
     ScopeKind { Page = "page", Prefix = "prefix", Host = "host", Domain = "domain", Any = "any" }
 }
 
+impl QueryParams {
+    /// Reads `keep`, `drop` or `drop=name,name`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "keep" => Some(Self::Keep),
+            "drop" => Some(Self::DropAll),
+            _ => {
+                let names: Vec<String> = text
+                    .strip_prefix("drop=")?
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect();
+                names.iter().all(|name| !name.is_empty()).then_some(Self::Drop(names))
+            }
+        }
+    }
+
+    /// The text that [`parse`](Self::parse) reads.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Keep => "keep".to_owned(),
+            Self::DropAll => "drop".to_owned(),
+            Self::Drop(names) => format!("drop={}", names.join(",")),
+        }
+    }
+}
+
 /// Whether an anchor or an address holds one of the crawl's topic words (S4's hot queue). The words
 /// are lower case.
 pub fn matches_topic(topic: &[String], url: &PageUrl, anchor: &str) -> bool {
