@@ -17,9 +17,7 @@ pub struct Surface {
 pub fn surface(operation: OperationKind) -> Surface {
     let (command, route) = match operation {
         OperationKind::StartCrawl => (Ok("crawl"), Ok(("post", "/api/v1/crawls"))),
-        OperationKind::RecrawlCrawl => {
-            (Ok("recrawl"), Ok(("post", "/api/v1/crawls/{id}/recrawl")))
-        }
+        OperationKind::RecrawlCrawl => (Ok("recrawl"), Ok(("post", "/api/v1/crawls/{id}/recrawl"))),
         OperationKind::ImportDocuments => (Ok("import"), Ok(("post", "/api/v1/imports"))),
         OperationKind::WatchCrawl => (
             Err("every command that runs a crawl watches it"),
@@ -74,4 +72,5 @@ pub fn surface(operation: OperationKind) -> Surface {
     Surface { command, route }
 }
 
-const MAINTENANCE: &str = "maintenance by the operator: with a key of the scope admin through /api/v1/operations/";
+const MAINTENANCE: &str =
+    "maintenance by the operator: with a key of the scope admin through /api/v1/operations/";

@@ -101,6 +101,7 @@ const UNSUPERVISED: &[(&str, usize, &str)] = &[
         1,
         "its visits are told that the connection is gone, and are tried again",
     ),
+    ("fetch/src/service_client.rs", 1, "one request's connection: the request ends with it"),
     ("fetch/src/web_fetcher.rs", 1, "the next visit that looks panics with it"),
     ("parse-pool/src/spawner.rs", 1, "whoever needs a child is refused, and the engine stops"),
     ("server/src/door/connections.rs", 1, "one client's connection: it closes"),
@@ -110,7 +111,13 @@ const UNSUPERVISED: &[(&str, usize, &str)] = &[
     ("telusur/src/commands/findable.rs", 1, "joined, and its panic goes on"),
     ("telusur/src/commands/follow.rs", 1, "stops the indexer when it ends, and is joined"),
     ("telusur/src/commands/serve.rs", 1, "waits for the second signal, while everything ends"),
+    (
+        "telusur/src/commands/watch.rs",
+        3,
+        "two are awaited; an order to stop that is lost is given by the second signal",
+    ),
     ("telusur/src/foreground.rs", 2, "the end of the crawl is seen in its progress; awaited"),
+    ("telusur/src/remote.rs", 1, "joined when the lines end"),
 ];
 
 /// A thread that nobody watches dies quietly, and what waits for it waits for ever.

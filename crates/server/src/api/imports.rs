@@ -67,7 +67,11 @@ pub(super) async fn import(
         }
     }
     let crawl = service.import(&params.name, documents, true, rights).await?;
-    created(StatusCode::OK, None, &ImportView { crawl: crawl.id, alias: crawl.alias, documents: count })
+    created(
+        StatusCode::OK,
+        None,
+        &ImportView { crawl: crawl.id, alias: crawl.alias, documents: count },
+    )
 }
 
 /// The lines of a body, as they arrive.
@@ -95,8 +99,9 @@ impl Lines {
                 return Err(Problem::new(Code::BodyTooLarge, "a line is longer than 16 MiB"));
             }
             let frame = timeout(stall, self.body.frame()).await;
-            let frame = frame
-                .map_err(|_| Problem::new(Code::RequestTimeout, "the body did not go on in time"))?;
+            let frame = frame.map_err(|_| {
+                Problem::new(Code::RequestTimeout, "the body did not go on in time")
+            })?;
             match frame {
                 None => self.is_over = true,
                 Some(Err(error)) => {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use telusur_engine::control::{
-    CancelCrawl, ChangeCrawl, Control, CrawlDone, ImportDocuments, Operation, PauseCrawl, RecrawlCrawl, RemoveCrawl,
-    ResumeCrawl, RetryCrawl, StopCrawl,
+    CancelCrawl, ChangeCrawl, Control, CrawlDone, ImportDocuments, Operation, PauseCrawl,
+    RecrawlCrawl, RemoveCrawl, ResumeCrawl, RetryCrawl, StopCrawl,
 };
 use telusur_engine::request::{ChangeRequest, CrawlRequest, RequestPolicy, Rights, warnings};
 use telusur_engine::{Admission, CrawlChange, ImportLine, RequestError, create_crawl};
@@ -262,8 +262,7 @@ impl Service {
         is_last: bool,
         rights: Rights,
     ) -> Result<CrawlView, Problem> {
-        let batch =
-            ImportDocuments { name: name.to_owned(), documents, is_last, min_free_disk: 0 };
+        let batch = ImportDocuments { name: name.to_owned(), documents, is_last, min_free_disk: 0 };
         self.carry_through(move |service| async move {
             let _only_one = service.inner().accepting.lock().await;
             let no = service.run_as(rights, batch).await?.no;

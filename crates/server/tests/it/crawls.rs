@@ -263,9 +263,9 @@ async fn a_running_crawl_is_changed() {
     for (body, pointer) in [
         (json!({ "exclude": ["("] }), "/exclude/0"),
         (json!({ "limits": { "max_body": 5 } }), "/limits/max_body"),
-        (json!({ "manners": { "workers": 0 } }), "/manners/workers"),
-        (json!({ "manners": { "workers": 1_000_000 } }), "/manners/workers"),
-        (json!({ "manners": { "fairness": "x" } }), "/manners/fairness"),
+        (json!({ "manners": { "workers": 0 } }), "/politeness/workers"),
+        (json!({ "manners": { "workers": 1_000_000 } }), "/politeness/workers"),
+        (json!({ "politeness": { "fairness": "x" } }), "/politeness/fairness"),
         (json!({ "limits": { "max_page": 5 } }), "/limits/max_page"),
     ] {
         let problem = patch(body).send().await.problem(422, "invalid_field");
@@ -357,7 +357,7 @@ async fn a_crawl_goes_on_when_its_budget_is_raised() {
     let resume = "/api/v1/crawls/crawl_1/resume";
     let refused = bench.client.post(resume, &json!({})).await;
     assert_eq!(refused.status, 409, "{refused:?}");
-    assert!(refused.json().to_string().contains("raise max_per_host first"), "{refused:?}");
+    assert!(refused.json().to_string().contains("Raise max_per_host"), "{refused:?}");
     let change = json!({ "limits": { "max_per_host": 7, "max_per_site": 6 } });
     let changed = bench.client.ask("PATCH", "/api/v1/crawls/crawl_1").json(&change).send().await;
     assert_eq!(changed.status, 200, "{changed:?}");

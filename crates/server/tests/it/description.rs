@@ -38,12 +38,15 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/crawls",
     "POST /api/v1/crawls/{id}/cancel",
     "POST /api/v1/crawls/{id}/pause",
+    "POST /api/v1/crawls/{id}/recrawl",
     "POST /api/v1/crawls/{id}/resume",
     "POST /api/v1/crawls/{id}/retry",
     "POST /api/v1/crawls/{id}/stop",
     "POST /api/v1/fetch",
+    "POST /api/v1/imports",
     "POST /api/v1/keys",
     "POST /api/v1/map",
+    "POST /api/v1/operations/{operation}",
     "POST /api/v1/search",
     "POST /crawl",
 ];
@@ -69,7 +72,11 @@ async fn every_route_is_described_and_every_description_is_served() {
         let (method, path) = route.split_once(' ').unwrap();
         let method: &'static str =
             ["GET", "POST", "PATCH", "DELETE"].into_iter().find(|it| *it == method).unwrap();
-        let reply = bench.client.ask(method, path.replace("{id}", "none")).send().await;
+        let reply = bench
+            .client
+            .ask(method, path.replace("{id}", "none").replace("{operation}", "none"))
+            .send()
+            .await;
         assert_ne!(reply.status, 405, "{route}");
         if reply.status == 404 {
             let detail = reply.problem(404, "not_found")["detail"].as_str().unwrap().to_owned();

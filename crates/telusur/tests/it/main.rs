@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod both_ways;
 mod config;
 mod crawl;
 mod damage;

@@ -40,6 +40,11 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Where it listens: address and port.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
     /// What it answers, as JSON.
     pub(crate) fn json(&self, target: &str) -> serde_json::Value {
         serde_json::from_str(&self.curl(&[], target)).unwrap()
