@@ -56,7 +56,10 @@ mod id_looks;
 mod linear_run;
 
 pub mod control;
+pub mod request;
 
+mod admission;
+mod can_resume;
 mod change;
 pub mod export;
 mod holding_back;
@@ -64,7 +67,8 @@ mod imports;
 mod single_fetch;
 mod stored_page;
 
-pub use crate::budget_room::has_budget_room;
+pub use crate::admission::{Admission, create as create_crawl};
+pub use crate::can_resume::check_can_resume;
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
 pub use crate::commit_stage::FREE_BYTES_LEAST;
@@ -79,7 +83,7 @@ pub use crate::index_follower::{IndexFollower, Indexer};
 pub use crate::index_lease::{
     FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
 };
-pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
+pub use crate::linear_run::{ResumeNote, accept_run};
 pub use crate::removals::delete_removed_for_a_moment;
 pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
 pub use crate::supervision::{Part, SupervisedTask, Supervisor};

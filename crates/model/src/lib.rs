@@ -24,6 +24,7 @@ mod link_rules;
 mod fetch_rules;
 mod linear;
 mod visit;
+mod words;
 
 mod reason;
 
@@ -53,7 +54,8 @@ pub use crate::crawl::{
 };
 pub use crate::excluded_start::ExcludedStart;
 pub use crate::fetch_rules::{
-    BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
+    BasicAuth, FetchRules, HeaderFault, HttpVersion, Secret, UnboundSecret, check_header,
+    is_header_text, origin_of, split_origin,
 };
 pub use crate::fetched::{
     FetchOutcome, Fetched, MediaType, NetworkSign, RawPage, Retry, Validators, is_content_coding,

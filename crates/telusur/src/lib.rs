@@ -11,6 +11,7 @@ pub mod commands;
 pub mod foreground;
 
 pub mod backend;
+pub mod remote;
 
 pub mod crawl_request;
 pub mod linear_request;

@@ -6,6 +6,7 @@ mod crawls;
 
 mod events;
 mod lists;
+mod operations;
 mod pages;
 
 mod search;
@@ -50,6 +51,8 @@ fn open_routes() -> OpenApiRouter<Service> {
         .routes(routes!(system::readyz))
         .routes(routes!(system::openapi))
         .routes(routes!(system::opensearch))
+        // What it needs of a key depends on the operation.
+        .routes(routes!(operations::run))
 }
 
 fn search_routes() -> OpenApiRouter<Service> {
@@ -87,6 +90,7 @@ fn crawl_routes() -> OpenApiRouter<Service> {
         .routes(routes!(crawls::change, crawls::delete))
         .routes(routes!(crawls::pause))
         .routes(routes!(crawls::resume))
+        .routes(routes!(crawls::recrawl))
         .routes(routes!(crawls::stop))
         .routes(routes!(crawls::cancel))
         .routes(routes!(crawls::retry))

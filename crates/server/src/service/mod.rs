@@ -5,6 +5,8 @@
 mod request;
 
 mod orders;
+
+mod operations;
 mod run_queue;
 mod sudden_ends;
 
@@ -123,6 +125,8 @@ pub(crate) struct Inner {
     search_pool: BlockingPool,
     check_pool: BlockingPool,
     exports: Arc<Semaphore>,
+    /// Clients that watch a crawl or the index.
+    watchers: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
     /// writes.
@@ -176,6 +180,7 @@ impl Service {
             search_pool: BlockingPool::of_index(),
             check_pool: BlockingPool::of_checks(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
+            watchers: Arc::new(Semaphore::new(settings.bounds.watchers_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
             changes,
