@@ -56,6 +56,7 @@ mod id_looks;
 mod linear_run;
 
 pub mod control;
+pub mod json;
 pub mod request;
 
 mod admission;

@@ -24,7 +24,6 @@ mod link_rules;
 mod fetch_rules;
 mod linear;
 mod visit;
-mod words;
 
 mod reason;
 
@@ -42,6 +41,8 @@ mod progress;
 
 mod printable;
 mod time;
+pub mod units;
+mod words;
 
 pub use crate::content::{
     Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,

@@ -12,6 +12,7 @@ pub mod foreground;
 
 pub mod backend;
 pub mod remote;
+pub mod surface;
 
 pub mod crawl_request;
 pub mod linear_request;
@@ -30,4 +31,4 @@ pub mod process;
 pub mod progress;
 pub mod summary;
 pub mod terminal;
-pub mod units;
+pub use telusur_model::units;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use telusur_engine::control::{
     Control, CoverageItem, CoveredRun, ExplainUrl, Explanation, ReadCoverage, ReadPage,
 };
-use telusur_engine::{ResumeNote, accept_run, has_budget_room};
+use telusur_engine::{RequestError, ResumeNote, accept_run, check_can_resume};
 use telusur_ledger::{CrawlRecord, CrawlStore, FrontierStore, KeptState, Store};
 use telusur_model::{
     Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
@@ -547,10 +547,11 @@ async fn refused_ids_use_up_no_budget_after_a_restart() {
     crawl.scope.exclude = vec!["/([1-9]|1[0-9]|20)$".to_owned()];
     let (store, record) = bench.crawl(crawl).await;
     assert_eq!((record.stats.ids.content, record.stats.ids.holes), (12, 20));
-    let mut crawl = record.crawl;
-    assert!(!has_budget_room(store.as_ref(), &crawl).unwrap());
-    crawl.limits.ids_per_host_max = Some(15);
-    assert!(has_budget_room(store.as_ref(), &crawl).unwrap());
+    assert_budget_spent(store.as_ref(), &record);
+    let mut record = record;
+    record.crawl.limits.ids_per_host_max = Some(15);
+    check_can_resume(store.as_ref(), &record).unwrap();
+    let crawl = record.crawl;
     store.change(&crawl).unwrap();
     drop(store);
     let store = bench.open();
@@ -573,7 +574,16 @@ async fn the_room_of_a_budget_is_judged_host_by_host() {
     let (store, record) = bench.crawl(crawl).await;
     assert_eq!(record.stats.ids.content, 15);
     assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
-    assert!(!has_budget_room(store.as_ref(), &record.crawl).unwrap());
+    assert_budget_spent(store.as_ref(), &record);
+}
+
+#[track_caller]
+fn assert_budget_spent(store: &dyn Store, record: &CrawlRecord) {
+    let refused = check_can_resume(store, record);
+    assert!(
+        matches!(&refused, Err(RequestError::CannotResume { what, .. }) if what.contains("as many as it may")),
+        "{refused:?}"
+    );
 }
 
 /// An item as an API sends it.

@@ -3,13 +3,15 @@
 //! description at `/api/v1/openapi.json` cannot differ from what is served.
 
 mod crawls;
+mod operations;
 
 mod events;
 mod lists;
-mod operations;
-mod pages;
 
+mod imports;
+mod pages;
 mod search;
+
 mod web;
 
 mod keys;
@@ -91,6 +93,7 @@ fn crawl_routes() -> OpenApiRouter<Service> {
         .routes(routes!(crawls::pause))
         .routes(routes!(crawls::resume))
         .routes(routes!(crawls::recrawl))
+        .routes(routes!(imports::import))
         .routes(routes!(crawls::stop))
         .routes(routes!(crawls::cancel))
         .routes(routes!(crawls::retry))
