@@ -306,7 +306,7 @@ impl Frontier {
         self.prerequisite(visit, None);
     }
 
-    /// A prerequisite is to be run, not before `due`. It is in nobody's queue but this one, goes before
+    /// A prerequisite is to be run, not before `due`. It is in no other queue, goes before
     /// everything else of its host, and is over when it is [`committed`](Self::committed).
     pub fn prerequisite(&mut self, visit: Visit, due: Option<Moment>) {
         let no = visit.crawl;

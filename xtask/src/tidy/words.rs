@@ -73,7 +73,7 @@ fn quaint(text: &str) -> Vec<(usize, &'static str)> {
     let words: Vec<(usize, String)> = (1..)
         .zip(text.lines())
         .flat_map(|(number, line)| {
-            let words = line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '\'');
+            let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
             words.filter(|word| !word.is_empty()).map(move |word| (number, word.to_lowercase()))
         })
         .collect();
@@ -104,6 +104,7 @@ mod tests {
             &[(1, "anew"), (3, "whoever")],
         );
         check_text("Message::new(\"nobody answers\")\n", &[(1, "nobody")]);
+        check_text("// It is nobody's fault.\n", &[(1, "nobody")]);
     }
 
     #[test]
