@@ -1,18 +1,23 @@
 //! Tasks of the project itself, as `cargo xtask TASK`.
 
-mod abuse;
-mod build;
-mod guard;
-mod load_client;
-mod manners;
-mod many_crawls;
-mod misbehave;
-mod process;
-mod search_load;
-mod serve_load;
-mod service;
+mod tidy;
+
 mod torture;
 mod torture_damage;
+
+mod guard;
+mod manners;
+mod misbehave;
+
+mod abuse;
+mod many_crawls;
+mod search_load;
+mod serve_load;
+
+mod build;
+mod load_client;
+mod process;
+mod service;
 
 use std::process::ExitCode;
 
@@ -22,6 +27,7 @@ use telusur_testkit::Along;
 use torture_damage::Directory;
 
 const USAGE: &str = "usage:
+  cargo xtask tidy                     check rules of the project on its own sources (part of the tests)
   cargo xtask torture [linear] [KILLS] [SEED]   kill a crawl again and again: nothing is lost
   cargo xtask torture follow [KILLS] [SEED]     kill crawls, imports and the indexer beside them: every page
                                        is in the index once
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> anyhow::Result<bool> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["tidy"] => tidy::tidy()?,
         ["torture", "linear", numbers @ ..] if numbers.len() <= 2 => {
             let kills = u32::try_from(number(numbers, 0, 100)?).context("too many kills")?;
             torture::torture(Along::Numbers, kills, number(numbers, 1, 1)?)?;

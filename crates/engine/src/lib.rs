@@ -6,53 +6,67 @@
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
-mod admission;
+mod handle;
+mod supervision;
+
+mod clock;
+mod error;
+
+mod crawl_task;
+
 mod asked_before;
 mod budget_room;
-mod can_resume;
-mod change;
-mod clock;
-mod commit_stage;
 mod context;
-pub mod control;
-mod crawl_task;
-mod error;
-pub mod export;
 mod faults;
-mod fetch_stage;
-pub mod follower_conformance;
-mod followers;
-mod fresh_pages;
-mod handle;
-mod holding_back;
-mod id_looks;
-mod id_visits;
-mod imports;
-mod index_follower;
-mod index_lease;
-pub mod json;
 mod learned;
 mod letting_in;
-mod linear_run;
-mod page_look;
-mod page_source;
-mod parse_costs;
-mod parse_queue;
-mod parse_stage;
 mod patience;
 mod pipeline;
-mod prerequisites;
-mod progress;
-mod removals;
-pub mod request;
-mod robots_reading;
-mod single_fetch;
-mod sitemap_reading;
+
+mod fetch_stage;
+mod parse_stage;
+
+mod page_look;
+mod parse_costs;
+mod parse_queue;
 mod soft_404;
-mod stored_page;
-mod supervision;
 mod trap_watch;
 mod visit_ending;
+
+mod commit_stage;
+mod followers;
+mod index_follower;
+
+mod fresh_pages;
+mod index_lease;
+mod page_source;
+mod removals;
+
+pub mod follower_conformance;
+mod progress;
+
+mod prerequisites;
+
+mod robots_reading;
+mod sitemap_reading;
+
+mod id_visits;
+
+mod id_looks;
+mod linear_run;
+
+pub mod control;
+pub mod json;
+pub mod request;
+
+mod admission;
+mod can_resume;
+mod change;
+pub mod export;
+mod holding_back;
+mod imports;
+mod single_fetch;
+mod stored_page;
 
 pub use crate::admission::{Admission, create as create_crawl};
 pub use crate::can_resume::check_can_resume;

@@ -1,4 +1,4 @@
-//! The `Basic` scheme of RFC 7617: a user name and a password, readable by whoever sees the header.
+//! The `Basic` scheme of RFC 7617: a user name and a password, readable by everyone who sees the header.
 
 use data_encoding::BASE64;
 use http::HeaderValue;

@@ -82,7 +82,7 @@ pub(crate) async fn read_body(
     Ok(ReadBody { bytes: lease.bind(decoder.finish()?), truncated: false, wire_bytes })
 }
 
-/// Reads a body that nobody wants, so that the connection can be used again. Says whether its end
+/// Drains a body that is not needed, so that the connection can be used again. Says whether its end
 /// was reached; a long one is not worth waiting for.
 pub(crate) async fn skip_body(
     connection: &mut Connection,

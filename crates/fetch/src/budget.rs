@@ -43,7 +43,7 @@ pub(crate) struct Lease {
 
 impl Lease {
     /// Takes what a body of this size needs, and waits for others to give some back. Says whether it
-    /// had to wait; nobody waits beyond the deadline of the visit.
+    /// had to wait; never beyond the deadline of the visit.
     pub(crate) async fn cover(&mut self, bytes: usize, deadline: Instant) -> Result<bool, Failure> {
         let units = bytes.saturating_sub(FREE_BYTES).div_ceil(UNIT_BYTES).min(UNITS);
         let held = self.permit.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
@@ -64,7 +64,7 @@ impl Lease {
         Ok(is_short)
     }
 
-    /// A body that gives back what it took when nobody holds it any more.
+    /// A body that gives back its share when the last reference to it is dropped.
     pub(crate) fn bind(self, bytes: Vec<u8>) -> Bytes {
         match self.permit {
             Some(permit) => Bytes::from_owner(Leased { bytes, _permit: permit }),

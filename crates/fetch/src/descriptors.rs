@@ -7,7 +7,7 @@ use rustix::process::{Resource, getrlimit, setrlimit};
 /// (28 in `/proc/PID/fd`), with room for a merge of the index.
 const KEPT_FOR_OURSELVES: u64 = 32;
 
-/// One share for sites, one for clients, one for files, one for whatever was not thought of.
+/// One share for sites, one for clients, one for files, one spare.
 const SHARES: u64 = 4;
 
 /// As many as are of any use here: 4,096 connections each way.

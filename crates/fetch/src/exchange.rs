@@ -145,7 +145,7 @@ impl Exchange<'_> {
         sending.requested_at = Some(now);
         sending.address = Some(connection.address().ip());
         if let Some(on_request) = &sending.on_request {
-            // Whoever asked to be told may have lost interest.
+            // The receiver may be gone.
             let _ = on_request.try_send(now);
         }
     }
@@ -171,7 +171,7 @@ impl Exchange<'_> {
             return Err(Failure::never(Reason::HeaderTooLarge, "the answer has too many headers"));
         }
         self.profile.learn_cookies(self.url, &head.headers, self.clock.wall());
-        // Frames tell where an answer ends in HTTP/2, whatever its headers say.
+        // Frames tell where an answer ends in HTTP/2; its headers do not matter.
         let is_framing_clear = connection.is_http2() || !has_ambiguous_framing(&head.headers);
         if let Some(redirected) = redirect(self.url, head.status, &head.headers) {
             let outcome = redirected?;

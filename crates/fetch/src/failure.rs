@@ -63,7 +63,7 @@ impl Failure {
         let why = match error.kind() {
             io::ErrorKind::TimedOut => Reason::TimeoutConnect,
             io::ErrorKind::ConnectionReset => Reason::ConnectionReset,
-            // Refused, and every kind of "no route": nobody there takes connections.
+            // Refused, and every kind of "no route": no connection can be opened.
             _ => Reason::Refused,
         };
         // Many machines have no route for IPv6 and are online all the same.
@@ -211,7 +211,7 @@ fn network_sign(why: Reason) -> NetworkSign {
         | Reason::EmptyReply
         | Reason::Truncated
         | Reason::BadRedirect => NetworkSign::Alive,
-        // Silence, and what was never sent. A timeout says that nobody answers now, even if the
+        // Silence, and what was never sent. A timeout says that there is no answer now, even if the
         // connection was opened, or the answer begun, some time ago.
         _ => NetworkSign::Unknown,
     }

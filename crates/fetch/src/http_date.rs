@@ -7,7 +7,7 @@ use telusur_model::{Timestamp, days_from_civil};
 /// The time that a date means; `None` for what is no date, and for times before 1970.
 ///
 /// Reads as RFC 6265, section 5.1.1, tells for cookies: the parts are known by their looks, in
-/// whatever order. All forms of RFC 9110 are among what that accepts. Weekday and zone add nothing:
+/// any order. All forms of RFC 9110 are among what that accepts. Weekday and zone add nothing:
 /// HTTP knows only GMT.
 pub(crate) fn parse(text: &str) -> Option<Timestamp> {
     /// No form is longer than 33 characters; strangers' headers are.

@@ -2,8 +2,8 @@
 //!
 //! Read in the order of the modules. A visit comes in as a [`FetchOrder`]; its host's name is looked
 //! up, every address is judged by the [`AddressGuard`], and only an address that passed is dialled.
-//! Connections are pooled; the answer is read and decoded within limits on time and size. Whatever
-//! goes wrong becomes an outcome with a reason word. This crate never follows a redirect by itself
+//! Connections are pooled; the answer is read and decoded within limits on time and size. Every
+//! failure becomes an outcome with a reason word. This crate never follows a redirect by itself
 //! and retries nothing, but for a request that met a dead connection (`resend`).
 
 mod order;

@@ -58,7 +58,7 @@ pub(crate) struct Names {
     cache: Mutex<HashMap<String, Arc<Lookup>>>,
 }
 
-/// One lookup, under way or done. Whoever comes first carries it out, and if that visit is given up
+/// One lookup, under way or done. The first visit carries it out, and if that visit is given up
 /// meanwhile, the next one does.
 type Lookup = OnceCell<Remembered>;
 

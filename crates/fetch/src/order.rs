@@ -31,7 +31,7 @@ pub struct FetchOrder {
     /// What the server said about the version that we have. Given them, an unchanged page comes as
     /// [`NotModified`](telusur_model::FetchOutcome::NotModified).
     pub if_changed: Validators,
-    /// Told whenever the request itself is sent, for whoever counts the delay from there. A channel
+    /// Told whenever the request itself is sent: the delay counts from there. A channel
     /// with room for [`REQUESTS_PER_VISIT_MAX`](crate::REQUESTS_PER_VISIT_MAX) loses nothing.
     pub on_request: Option<mpsc::Sender<Moment>>,
 }

@@ -129,7 +129,7 @@ impl Pool {
         drop(surplus);
     }
 
-    /// Closes the connections that nobody wanted for too long, and tells when to look again.
+    /// Closes connections that were idle for too long, and returns when to look again.
     pub(crate) fn sweep(&self) -> Instant {
         let now = Instant::now();
         let expired = self.with_idle(|idle| idle.take_older(now, self.idle_time_max));

@@ -15,7 +15,7 @@ use crate::proxy::Proxy;
 
 /// How a crawl asks: the same for all its visits.
 ///
-/// Whatever the user wrote has been checked here, so that no later step can fail on it: a header
+/// All input of the user has been checked here, so that no later step can fail on it: a header
 /// value in a profile has no line break, an address rule in it is a rule.
 #[derive(Clone, Debug)]
 pub struct FetchProfile {

@@ -1,4 +1,4 @@
-//! [`Proxy`]: asking through somebody else's machine, and why the guard still holds.
+//! [`Proxy`]: requests through a proxy, and why the guard still holds (`docs/decisions/0004`).
 //!
 //! The proxy's own address was named by the operator, so it may be private; that opens its host and
 //! port for us as a proxy and nothing else: a page that links there is judged like any other link.

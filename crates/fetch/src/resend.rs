@@ -2,9 +2,9 @@
 //! in this crate sends a request twice.
 //!
 //! A server may close a kept connection whenever it likes, and its farewell may cross our request.
-//! Whatever comes on such a connection before the whole head of our answer is about the connection,
+//! A failure on such a connection before the whole head of our answer is about the connection,
 //! not about the page (RFC 9110, section 9.2.2; RFC 9112, section 9.3.1): the request goes out again,
-//! once, on a fresh connection, and nobody is charged for the first one. On a fresh connection the same
+//! once, on a fresh connection, and the first one counts as no attempt. On a fresh connection the same
 //! is the server's answer.
 
 use http::{Response, StatusCode};

@@ -43,7 +43,7 @@ pub struct FetchSettings {
     pub idle_connection_time_max: Duration,
     /// Names whose addresses are remembered.
     pub names_max: usize,
-    /// Where this process itself listens: never asked, whatever a crawl may.
+    /// Where this process itself listens: never asked, with any settings of a crawl.
     pub own_addresses: OwnAddresses,
     /// Certificates that are trusted besides those of the system, for sites with an authority of
     /// their own.

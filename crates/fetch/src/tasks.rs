@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 
 use tokio::task::JoinSet;
 
-/// Lets go of tasks that have ended. A panic goes on in whoever looks: it is a fault of ours, which the
+/// Joins tasks that have ended. A panic is resumed in the caller: it is a fault of ours, which the
 /// visit must not report as one of the server.
 pub(crate) fn let_go_of_ended(tasks: &mut JoinSet<()>) {
     while let Some(ended) = tasks.try_join_next() {

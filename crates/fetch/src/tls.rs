@@ -91,7 +91,7 @@ pub(crate) fn server_name(url: &PageUrl) -> Result<ServerName<'static>, Failure>
         .map_err(|error| Failure::never(Reason::TlsError, format!("name: {host}: {error}")))
 }
 
-/// Takes every certificate, whoever it names and whoever signed it. That the server holds the key of
+/// Takes every certificate, with any name and any signer. That the server holds the key of
 /// the certificate is still checked: a mistake there is a broken server, not an unknown one.
 #[derive(Debug)]
 struct Anybody(Arc<CryptoProvider>);

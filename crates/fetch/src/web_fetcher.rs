@@ -1,5 +1,5 @@
 //! [`WebFetcher`]: asks real servers. One visit is one request; a redirect is an answer like any
-//! other, and whoever follows it comes through the guard again.
+//! other, and its target passes the guard as a visit of its own.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -43,7 +43,7 @@ pub struct WebFetcher {
     /// Visits that wait for a place.
     waiting: AtomicUsize,
     budget: BodyBudget,
-    /// Closes connections that nobody uses. Guarded to start it.
+    /// Closes idle connections. The lock protects its start.
     sweeper: Mutex<JoinSet<()>>,
 }
 
@@ -157,13 +157,13 @@ impl WebFetcher {
         Ok(connection)
     }
 
-    /// A place for one more connection. What nobody uses makes room for what somebody needs; else the
+    /// A place for one more connection. An idle connection is closed to make room; else the
     /// visit waits for another to end. That there is no room here is never the fault of the site.
     async fn place(&self) -> Result<OwnedSemaphorePermit, Failure> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Ok(place);
         }
-        // Counted before the look into the pool: whoever puts a connection there afterwards sees it.
+        // Counted before the look into the pool: a visit that returns a connection afterwards sees it.
         let _waiting = Waiting::count(&self.waiting);
         while self.places.available_permits() == 0 && self.pool.close_oldest() {}
         match timeout(self.settings.room_time_max, Arc::clone(&self.places).acquire_owned()).await {

@@ -34,7 +34,7 @@ enum Stream {
 pub(crate) struct WireMeter {
     received: AtomicU64,
     is_idle: AtomicBool,
-    /// Where the stream ends for us, whatever the server still sends.
+    /// Where the stream ends for us, even if the server still sends.
     received_max: AtomicU64,
     /// Bytes of HTTP/2 that are no body, and where the stream ends for us because of them.
     overhead: AtomicU64,
@@ -65,7 +65,7 @@ impl WireMeter {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// Says whether an answer is expected. On an idle wire whatever arrives counts as its end.
+    /// Says whether an answer is expected. On an idle wire any byte counts as its end.
     pub(crate) fn set_idle(&self, is_idle: bool) {
         self.is_idle.store(is_idle, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ impl AsyncRead for Wire {
     }
 }
 
-/// Whether a TLS stream ended without close_notify, which proves that nobody cut it.
+/// Whether a TLS stream ended without close_notify, which proves that it was not cut.
 fn is_cut_end(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::UnexpectedEof
 }

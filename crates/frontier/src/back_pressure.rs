@@ -57,7 +57,7 @@ impl Frontier {
         }
     }
 
-    /// Hands out nothing of a crawl until it is unblocked. Unlike a pause this is nobody's wish, and
+    /// Hands out nothing of a crawl until it is unblocked. Unlike a pause this is not asked for, and
     /// says nothing about the crawl's state.
     pub fn block_crawl(&mut self, crawl: CrawlNo, is_blocked: bool) {
         if let Some(crawl) = self.crawls.get_mut(&crawl) {

@@ -43,7 +43,7 @@ impl Charges {
         true
     }
 
-    /// Somebody answered: what was counted stays counted.
+    /// There was an answer: what was counted stays counted.
     pub(crate) fn stand(&mut self) {
         self.counted.clear();
     }

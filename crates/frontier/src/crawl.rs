@@ -24,9 +24,9 @@ pub(crate) struct SiteId(u32);
 
 /// Visits that are held in memory for one crawl, over all its hosts: about 30 MB.
 const HEADS_TOTAL: usize = 65_536;
-/// Visits held for one host and region, if the hosts are so many that [`HEADS_TOTAL`] is short.
+/// Visits held for one host and region at least, when many hosts share [`HEADS_TOTAL`].
 const HEAD_MIN: usize = 8;
-/// Visits that a site may lead before it waits, whatever the service so far.
+/// Visits that a site may lead before it waits, with any service so far.
 const LEAD_MIN: u64 = 8;
 /// Visits in a row that brought no page (redirects, retries) and are not counted as service. With
 /// no bound a site of ten thousand redirects would go first, and hold up all others, until its end.
@@ -395,7 +395,7 @@ impl CrawlState {
     }
 
     /// Brings sites that are far behind the middle of an earlier run up to it: they were late or
-    /// slow then, and the others must not wait until that is made good.
+    /// slow then, and the others must not wait while they catch up.
     pub(crate) fn forgive_lags(&mut self) {
         let mut served: Vec<u64> = self.sites.iter().map(|site| site.served).collect();
         let middle = served.len() / 2;
@@ -428,7 +428,7 @@ impl CrawlState {
         self.least_holding().or_else(ready).unwrap_or(self.level)
     }
 
-    /// The least service among the sites that others wait for. Nobody waits for one that is blocked.
+    /// The least service among the sites that others wait for. No site waits for one that is blocked.
     fn least_holding(&self) -> Option<u64> {
         let mut holding = self.holding.iter().filter(|(_, site)| !self.blocked.contains(site));
         holding.next().map(|&(served, _)| served)
@@ -534,7 +534,7 @@ impl CrawlState {
 
     // ---- limits ----
 
-    /// Counts a visit that is settled or queued anew.
+    /// Counts a visit that is settled or queued again.
     pub(crate) fn settle(&mut self, site: SiteId, stored_page: bool) {
         self.outstanding -= 1;
         if stored_page {

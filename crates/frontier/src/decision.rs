@@ -93,7 +93,7 @@ pub struct CrawlStart {
     pub hosts: Vec<HostStart>,
     /// The walks of a linear crawl.
     pub linear: Option<Linear>,
-    /// No host of this crawl is asked before: after a crash nobody knows when a host was asked
+    /// No host of this crawl is asked before: after a crash it is unknown when a host was asked
     /// last, so a full delay is waited.
     pub quiet_until: Moment,
 }
@@ -122,7 +122,7 @@ pub struct HostStart {
     pub next_at: Moment,
 }
 
-/// What became of an id of a linear crawl.
+/// How a visit to an id of a linear crawl ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdEnd {
     /// What the store has kept.

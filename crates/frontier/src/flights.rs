@@ -21,7 +21,7 @@ pub(crate) enum Trust {
     Earned,
     /// It has not answered yet.
     Stranger,
-    /// It keeps us waiting: nobody stands by.
+    /// It keeps us waiting: no second visit is lent to it.
     Lost,
 }
 

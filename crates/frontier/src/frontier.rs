@@ -182,8 +182,8 @@ impl Frontier {
         }
     }
 
-    /// The crawl goes on to see whether the network is back: until somebody answers, what fails is
-    /// charged to nobody.
+    /// The crawl goes on to see whether the network is back: until there is an answer, failures
+    /// are charged to no host and no page.
     pub fn resume_in_doubt(&mut self, crawl: CrawlNo, now: Moment) {
         self.advance(now);
         self.resume(crawl);
@@ -268,7 +268,7 @@ impl Frontier {
         }
     }
 
-    /// The store has removed a row of the queue: the visit is settled, or queued anew at another
+    /// The store has removed a row of the queue: the visit is settled, or queued again at another
     /// place. `stored_page`: it became a page.
     ///
     /// A place must be announced ([`discovered`](Self::discovered)) before it is committed.
@@ -284,7 +284,7 @@ impl Frontier {
         self.refresh(crawl, host);
     }
 
-    /// The store has kept what became of an id of a linear crawl. `host` is the one that was asked
+    /// The store has recorded the state of an id of a linear crawl. `host` is the one that was asked
     /// last: redirects may have led away from that of the walk.
     pub fn committed_id(&mut self, crawl: CrawlNo, host: &Host, place: QueuePlace, end: IdEnd) {
         let now = self.now;
@@ -306,7 +306,7 @@ impl Frontier {
         self.prerequisite(visit, None);
     }
 
-    /// A prerequisite is to be run, not before `due`. It is in nobody's queue but this one, goes before
+    /// A prerequisite is to be run, not before `due`. It is in no other queue, goes before
     /// everything else of its host, and is over when it is [`committed`](Self::committed).
     pub fn prerequisite(&mut self, visit: Visit, due: Option<Moment>) {
         let no = visit.crawl;
@@ -331,7 +331,7 @@ impl Frontier {
         self.refresh_host(id);
     }
 
-    /// Nobody remembers what an origin's robots.txt says: it is asked for before the next visit.
+    /// The rules of an origin's robots.txt are no longer cached: they are fetched before its next visit.
     pub fn forget_robots(&mut self, crawl: CrawlNo, host: &Host, door: Door) {
         let Some(id) = self.known_queue(crawl, host) else { return };
         let Some(state) = self.crawls.get_mut(&crawl) else { return };
@@ -403,8 +403,8 @@ impl Frontier {
         self.crawls.get(&crawl).map_or(0, |crawl| crawl.flights.count())
     }
 
-    /// Since when nobody answers any more, so that the fault may be on this side. Until somebody
-    /// does, crawls that failed try one visit at a time, and failures are charged to nobody.
+    /// Since when no host answers any more, so that the fault may be on this side. Until one
+    /// does, crawls that failed try one visit at a time, and failures are charged to no host and no page.
     pub fn suspects_network_since(&self) -> Option<Moment> {
         self.suspicion.since()
     }
@@ -426,7 +426,7 @@ impl Frontier {
         self.suspicion.asked_at()
     }
 
-    /// When somebody answered last, whoever it was.
+    /// When any host answered last.
     pub fn answered_at(&self) -> Option<Moment> {
         self.suspicion.answered_at()
     }
@@ -573,8 +573,8 @@ impl Frontier {
         }
     }
 
-    /// Somebody answered. `is_host`: the host itself did, and not a machine that refuses the connection
-    /// or a resolver.
+    /// There was an answer. `is_host`: from the host itself, and not from a machine that refuses the
+    /// connection or from a resolver.
     fn note_reply(&mut self, host: HostId, visit: &Visit, fetched: &Fetched, is_host: bool) {
         self.suspicion.answered(host, fetched.took_ms, self.now);
         if is_host {
@@ -604,7 +604,7 @@ impl Frontier {
         }
     }
 
-    /// With no crawl left that asks, nobody could answer: there is nothing to suspect.
+    /// With no crawl left that sends requests there are no answers to miss: nothing to suspect.
     fn rest_if_nobody_asks(&mut self) {
         if self.crawls.values().all(|crawl| crawl.paused) {
             self.suspicion.rest();

@@ -1,4 +1,4 @@
-//! What all crawls share about a host and about an address: politeness is owed once, whoever asks.
+//! What all crawls share about a host and about an address: politeness is owed once, over all crawls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -133,7 +133,7 @@ impl Ids {
             true => self.state(walk).can_retry(now),
             false => self.state(walk).can_ask(now),
         });
-        // Rules that nobody has asked for are asked for first: walks of other origins go on while
+        // Rules that were not requested yet are requested first: walks of other origins go on while
         // they are being read.
         let first = walks.min_by_key(|&walk| {
             match robots.map(|robots| robots.leave(self.gateways[walk].door, now)) {
@@ -252,7 +252,7 @@ impl Ids {
             .collect()
     }
 
-    /// The store has kept what became of an id. Returns the host of its walk.
+    /// The store has recorded the state of an id. Returns the host of its walk.
     pub(crate) fn became(
         &mut self,
         walk: u32,

@@ -5,8 +5,8 @@
 //! numbers, does no I/O and never sleeps, so hours of crawling run in a test in seconds.
 //!
 //! Only the heads of the queues live in memory; the rest stays in the store and is asked for with
-//! [`Next::NeedUrls`]. A decision costs O(log hosts), memory is O(hosts), whatever the number of
-//! URLs.
+//! [`Next::NeedUrls`]. A decision costs O(log hosts), memory is O(hosts), independent of the
+//! number of URLs.
 //!
 //! Read in the order of the modules: `frontier` takes the events, `schedule` makes the decisions,
 //! `standing` says for one host whether it may be asked. The others are their parts.

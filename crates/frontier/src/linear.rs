@@ -2,7 +2,7 @@
 //!
 //! [`Linear`] holds the walks of one crawl. Like the frontier it is pure: it is told the time and
 //! the answers, and says what to ask ([`LinearNext`]). It knows nothing of gates and addresses;
-//! whoever calls [`next`](Linear::next) says which hosts may be asked. What it knows is kept as
+//! the caller of [`next`](Linear::next) says which hosts may be asked. What it knows is kept as
 //! runs of ids, so that a range of a billion ids costs no more than its changes from one state to
 //! another.
 //!
@@ -13,18 +13,21 @@
 //!
 //! Read in the order of the modules: `walk_state` is one walk, `leg` one direction of it and all
 //! its decisions, `rotation` the taking of turns; `coverage` is what is shown, `opening` what a
-//! second run makes of the first. `track` lets a leg count its ids 0, 1, 2 … whatever the
-//! direction, the step or the list; `runs` and `cooling` are its memory.
+//! second run makes of the first. `track` lets a leg count its ids 0, 1, 2 … in any
+//! direction, with any step and over a list; `runs` and `cooling` are its memory.
 
-mod coverage;
-mod leg;
-mod opening;
-mod rotation;
 mod walk_state;
 
-mod cooling;
-mod runs;
+mod leg;
+mod rotation;
+
+mod coverage;
+mod opening;
 mod track;
+
+mod runs;
+
+mod cooling;
 
 #[cfg(test)]
 mod tests;

@@ -41,7 +41,7 @@ pub(crate) struct Pace {
     resting_until: Moment,
     /// Smoothed time of a visit.
     response_ms: Option<u64>,
-    /// It has said something, whatever it was.
+    /// It has answered at least once, with any status.
     has_answered: bool,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum HostSignal {
     Throttled { retry_after_ms: Option<u64> },
     /// It could not be reached, or did not finish its answer.
     Unreachable,
-    /// Nothing: no packet was sent, or the fault was ours, or it lies in the page.
+    /// Nothing: no packet was sent, or the fault was ours, or in the page.
     Silent,
 }
 

@@ -183,7 +183,7 @@ impl ParseCost {
             return ParseCharge::GivenUp { kills };
         }
         let Some(ms) = self.parking.begin(now) else {
-            // Whatever is left of the host is refused, which costs nothing and need not wait.
+            // The remaining pages of the host are refused, which costs nothing and need not wait.
             self.quiet_until = now;
             return ParseCharge::GivenUp { kills };
         };
@@ -201,7 +201,7 @@ impl ParseCost {
         self.is_costly && !self.is_given_up()
     }
 
-    /// Whether a cheap page would change anything: then it is told of too.
+    /// Whether a cheap page would change anything: then it is reported too.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_costly || self.kills > 0
     }

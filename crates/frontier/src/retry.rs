@@ -14,7 +14,7 @@ const LOCAL_TROUBLE_MS: u64 = 1_000;
 const THROTTLED_RUN_FACTOR: u32 = 5;
 
 /// What becomes of a visit. `attempt`: which one it is; `is_excused`: the host had gone to rest before
-/// this visit ended, or nobody at all answers; `pace`: what is known of it now, this outcome included.
+/// this visit ended, or no host at all answers; `pace`: what is known of it now, this outcome included.
 pub(crate) fn disposition(
     visit: &Visit,
     attempt: u8,
@@ -49,7 +49,7 @@ pub(crate) fn disposition(
         FetchOutcome::Page(page) => match page.status {
             // 429 is no failure of the page: we were rude. It is counted only once the host has
             // said nothing else for a long time, because a site that says 429 for ever must end.
-            // Any other answer starts the run anew, and settles a URL: there are finitely many.
+            // Any other answer resets the run, and settles a URL: there are finitely many.
             429 if pace.throttled_run()
                 <= THROTTLED_RUN_FACTOR * u32::from(politeness.attempts_max) =>
             {

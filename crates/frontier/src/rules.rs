@@ -1,5 +1,5 @@
 //! [`RobotsWatch`]: for which origins of a host the rules are known. What the rules say is not its
-//! business: it only holds visits back until somebody has read them.
+//! business: it only holds visits back until they have been read.
 
 use telusur_model::{Door, Moment};
 
@@ -25,7 +25,7 @@ pub(crate) enum Leave {
     Given,
     /// They are being read.
     Awaited { since: Moment },
-    /// Nobody has asked for them, or what was read has expired.
+    /// They were not requested, or have expired.
     Unasked,
 }
 

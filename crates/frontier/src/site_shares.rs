@@ -46,7 +46,7 @@ impl SiteShares {
         self.raise(site, sites);
     }
 
-    /// The pages of a site have grown from so many to those that it has now.
+    /// The pages of a site have grown from `pages_before` to their present number.
     pub(crate) fn grow(&mut self, site: SiteId, pages_before: u64, sites: &[SiteState]) {
         self.sums.grow(pages_before, sites[site.index()].pages);
         self.raise(site, sites);

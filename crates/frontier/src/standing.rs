@@ -37,9 +37,9 @@ pub(crate) enum Spot {
     /// For a visit, for its host's gate, or for an answer.
     #[default]
     Idle,
-    /// For somebody to look up its address.
+    /// For the lookup of its address.
     Unresolved { ticket: u64, since: Moment },
-    /// For somebody to read its robots.txt.
+    /// For its robots.txt to be read.
     Unruled { ticket: u64, since: Moment },
     /// For its address, which is busy with other hosts.
     Parked { address: IpAddr, ticket: u64, since: Moment },
@@ -157,7 +157,7 @@ impl Frontier {
         }
     }
 
-    /// A queue's place in whatever line it steps into, and since when it waits.
+    /// A queue's place in the line that it enters, and since when it waits.
     fn ticket(&self, no: CrawlNo, host: HostId) -> (u64, Moment) {
         let crawl = self.crawl(no);
         let queue = crawl.queue(host);

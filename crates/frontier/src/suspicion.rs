@@ -1,6 +1,6 @@
-//! [`Suspicion`]: is it the web, or is it us? When nobody at all has answered for longer than
+//! [`Suspicion`]: is it the web, or is it us? When no host at all has answered for longer than
 //! answers take here, the fault is more likely on this side: a cable, a resolver, a firewall. Until
-//! somebody answers, failures are charged to nobody. A refused connection and an unknown name are
+//! one answers, failures are charged to no host and no page. A refused connection and an unknown name are
 //! answers, too: they blame the host alone. Hosts that answered lately are the witnesses: if
 //! one of them still answers, the others are at fault.
 
@@ -13,18 +13,18 @@ use crate::pace::Pace;
 
 /// Silence that is never suspicious, however quick answers are here.
 const SILENCE_MS_MIN: u64 = 5_000;
-/// Before the first answer nobody knows how long answers take here: as long as the time limits for
+/// Before the first answer it is unknown how long answers take here: as long as the time limits for
 /// connecting (5 s) and for the first byte (10 s) allow.
 const SILENCE_MS_UNKNOWN: u64 = 15_000;
 /// Silence that is always suspicious.
 const SILENCE_MS_MAX: u64 = 60_000;
-/// Silence must be so many times longer than the slowest of the late answers took.
+/// Silence must be this many times longer than the slowest of the late answers took.
 const SLOWEST_FACTOR: u64 = 2;
 /// The slowest answer is forgotten by this share with every other answer.
 const SLOWEST_FADES: u64 = 32;
 /// Doublings of the silence after false alarms: some crawls end in a long list of dead links.
 const FALSE_ALARMS_MAX: u32 = 4;
-/// Different hosts that must fail as long as nobody has ever answered: one host that was never there
+/// Different hosts that must fail as long as none has ever answered: one host that was never there
 /// is a wrong address. One that has answered an earlier process, or a machine without a route, is enough.
 const STRANGERS_MIN: usize = 3;
 /// How long to wait between two trials; each time twice as long.
@@ -79,7 +79,7 @@ impl Suspicion {
         self.doubt.map(|doubt| doubt.since)
     }
 
-    /// When somebody answered last.
+    /// When any host answered last.
     pub(crate) fn answered_at(&self) -> Option<Moment> {
         self.answered_at
     }
@@ -94,13 +94,13 @@ impl Suspicion {
         self.is_down || self.failing.len() > 1
     }
 
-    /// Whether nobody has answered since the start, and it is only too early to tell why. Some failures,
+    /// Whether no host has answered since the start, and it is only too early to tell why. Some failures,
     /// those for want of a resolver, use up all attempts within seconds.
     pub(crate) fn is_forming(&self) -> bool {
         self.slowest_ms.is_none() && self.failing.len() >= self.hosts_min()
     }
 
-    /// Somebody asks again after all had rested because of a doubt: until there is an answer, it stays.
+    /// A crawl asks again after all had rested because of a doubt: until there is an answer, it stays.
     pub(crate) fn keep(&mut self, now: Moment) {
         let kept = Doubt { is_kept: true, ..Doubt::new(now) };
         self.doubt.get_or_insert(kept);
@@ -141,7 +141,7 @@ impl Suspicion {
         }
     }
 
-    /// Somebody answered, whatever it was: the network works.
+    /// There was an answer of any kind: the network works.
     pub(crate) fn answered(&mut self, host: HostId, took_ms: u64, now: Moment) {
         let slowest_ms = self.slowest_ms.unwrap_or(0);
         self.slowest_ms = Some(took_ms.max(slowest_ms - slowest_ms / SLOWEST_FADES));
@@ -157,7 +157,7 @@ impl Suspicion {
         self.forget_failures();
     }
 
-    /// The host that has just answered can be asked when nobody answers any more.
+    /// The host that has just answered can be asked when no host answers any more.
     pub(crate) fn may_bear_witness(&mut self, host: HostId) {
         if self.witnesses.front() != Some(&host) {
             self.witnesses.retain(|witness| *witness != host);
@@ -198,7 +198,7 @@ impl Suspicion {
         true
     }
 
-    /// So many hosts must fail.
+    /// The number of hosts that must fail.
     fn hosts_min(&self) -> usize {
         let is_enough = self.slowest_ms.is_some() || self.is_acquaintance_failing || self.is_down;
         if is_enough { 1 } else { STRANGERS_MIN }
@@ -209,7 +209,7 @@ impl Suspicion {
         self.failing.iter().map(|(host, before)| (*host, before.clone())).collect()
     }
 
-    /// Nobody asks any more, so nobody can be waited for.
+    /// No crawl asks any more, so no answer can be waited for.
     pub(crate) fn rest(&mut self) {
         self.doubt = None;
         self.forget_failures();
@@ -222,7 +222,7 @@ impl Suspicion {
         self.failing.clear();
     }
 
-    /// How long nobody may answer before we suspect ourselves.
+    /// How long there may be no answer before we suspect ourselves.
     fn suspicious_ms(&self) -> u64 {
         let expected_ms = match self.slowest_ms {
             Some(slowest_ms) => slowest_ms.saturating_mul(SLOWEST_FACTOR),

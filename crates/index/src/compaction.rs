@@ -9,7 +9,7 @@ use crate::merging::{AtRest, pages_at_rest};
 const SPARE_BYTES: u64 = 2 << 30;
 
 impl SearchIndex {
-    /// How many pages [`Self::compact`] would write anew; none if there is little space on the disk.
+    /// How many pages [`Self::compact`] would rewrite; none if there is little space on the disk.
     pub fn uncompacted_pages(&self) -> Result<u64, IndexError> {
         if !self.has_room()? {
             return Ok(0);

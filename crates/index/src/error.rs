@@ -9,10 +9,10 @@ use tantivy::directory::error::{LockError, OpenReadError, OpenWriteError};
 /// Our trouble, by what the caller does about it.
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    /// The files cannot be read as an index: build it anew from the store.
+    /// The files cannot be read as an index: rebuild it from the store.
     #[error("the search index is damaged: {0}")]
     Damaged(String),
-    /// The index was written by another version: build it anew from the store.
+    /// The index was written by another version: rebuild it from the store.
     #[error("the search index has format {found}, this version reads {expected}")]
     OtherVersion {
         /// The format on disk.
@@ -41,7 +41,7 @@ pub enum IndexError {
 }
 
 impl IndexError {
-    /// Whether building the index anew is the way out.
+    /// Whether a rebuild of the index helps.
     pub fn needs_rebuild(&self) -> bool {
         matches!(self, Self::Damaged(_) | Self::OtherVersion { .. })
     }
@@ -122,7 +122,7 @@ fn is_damage(error: &io::Error) -> bool {
 }
 
 /// Whether the files are at fault, and not the moment: a directory in the place of a file, a file that is gone, a
-/// block that cannot be read. An index is derived, so that whatever is not known to pass is taken for that.
+/// block that cannot be read. An index is derived: an unknown error counts as damage.
 fn is_of_files(error: &io::Error) -> bool {
     /// `ENFILE` and `EMFILE`, for which the standard library has no kinds.
     const TOO_MANY_OPEN_FILES: [i32; 2] = [23, 24];

@@ -69,7 +69,7 @@ pub struct SearchIndex {
     pub(crate) applied_upto: AtomicU64,
     /// What searches see; replaced whole after each commit, and when segments were merged at rest.
     pub(crate) view: RwLock<Arc<View>>,
-    /// What links say; replaced whole when it was worked out anew.
+    /// What links say; replaced whole when it was computed again.
     pub(crate) links: RwLock<Arc<Digest>>,
     /// Held while it is worked out: twice at the same time would be twice the work.
     digesting: Mutex<()>,
@@ -120,7 +120,7 @@ impl Writer {
     }
 
     /// Why a document is not taken. An engine whose worker has died says no more than that, and keeps
-    /// the reason for whoever wants to commit.
+    /// the reason for the next commit.
     fn cause(&mut self, error: TantivyError) -> IndexError {
         let reason = match error {
             TantivyError::ErrorInThread(_) => self.engine.prepare_commit().err(),
@@ -220,7 +220,7 @@ impl SearchIndex {
         })
     }
 
-    /// Throws away whatever is in the directory and begins an empty index.
+    /// Deletes the contents of the directory and begins an empty index.
     pub fn create_anew(dir: &Path, limits: IndexLimits) -> Result<Self, IndexError> {
         let removed = match fs::symlink_metadata(dir) {
             Ok(found) if found.is_dir() => fs::remove_dir_all(dir),
@@ -402,7 +402,7 @@ impl SearchIndex {
         log.each(&mut |_, _| {})
     }
 
-    /// Sees to it that the index is built anew when it is next opened: its files turned out to be
+    /// Marks the index for a rebuild when it is next opened: its files turned out to be
     /// damaged.
     pub fn distrust(&self) {
         // If even that cannot be done, the damage will show itself again.

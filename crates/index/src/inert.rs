@@ -1,7 +1,7 @@
 //! Makes text from the web harmless to look at: no control characters, nothing that turns the
 //! direction of the text around it, nothing invisible that could hide or command.
 
-/// A text on one line, cut after so many characters, with everything dangerous taken out.
+/// A text on one line, cut after `chars_max` characters, with everything dangerous taken out.
 pub fn inert(text: &str, chars_max: usize) -> String {
     let mut clean = String::new();
     let mut chars = 0;

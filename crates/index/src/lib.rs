@@ -5,25 +5,32 @@
 //! [`SearchIndex`]; a [`Query`] is read leniently, finds candidates, ranks them, folds what says
 //! the same, and comes out as [`Results`].
 
-mod analysis;
+mod document;
+mod index;
+
 mod checkpoint;
 mod columns;
-mod compaction;
-mod dictionary;
-mod document;
-mod error;
 mod fields;
 mod files;
-mod index;
-mod inert;
-mod links;
-mod merging;
-mod near_duplicates;
-mod query;
-mod search;
-mod top_linked;
-mod view;
 mod writer_lease;
+
+mod analysis;
+mod dictionary;
+mod query;
+
+mod search;
+
+mod near_duplicates;
+mod view;
+
+mod links;
+mod top_linked;
+
+mod compaction;
+mod merging;
+
+mod error;
+mod inert;
 
 pub use analysis::Language;
 pub use document::{DocKey, IndexDoc, OutLink};

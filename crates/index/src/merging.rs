@@ -4,7 +4,7 @@
 //! Segments are sorted into tiers by their number of pages, each tier [`MERGED_TOGETHER`] times as
 //! large as the one before it. A full tier becomes one segment of the next, so that a page is merged
 //! once per tier: a million pages that came one by one were merged five times, and never was a large
-//! segment written anew for a few more pages.
+//! segment rewritten for a few more pages.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use tantivy::indexer::{MergeCandidate, MergePolicy};
 
 /// Segments that become one. Each segment costs a search some microseconds per word.
 const MERGED_TOGETHER: u32 = 16;
-/// A segment is not merged any more when it has so many pages: rewriting it would take minutes.
+/// A segment with this many pages is not merged any more: rewriting it would take minutes.
 const PAGES_MAX: u32 = 5_000_000;
-/// Pages that are written anew at once at rest: some ten seconds, for which whoever wants to write the
-/// index next has to wait.
+/// Pages that one compaction rewrites: some ten seconds, for which the next writer of the index has
+/// to wait.
 const REST_PAGES_MAX: u32 = 300_000;
-/// A segment is written anew when one in so many of its pages is out of date: they are still read by
+/// A segment is rewritten when one in this many of its pages is out of date: they are still read by
 /// every search.
 const OUT_OF_DATE_ONE_IN: u32 = 4;
 
@@ -35,7 +35,7 @@ impl MergePolicy for Tiers {
 }
 
 /// The way in which segments are merged when nothing comes in: those that are no larger than all smaller
-/// ones together become one with these. A segment is written anew only when that at least doubles it, and
+/// ones together become one with these. A segment is rewritten only when that at least doubles it, and
 /// hardly more segments are left than there are doublings in the largest.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AtRest;
@@ -48,7 +48,7 @@ impl MergePolicy for AtRest {
     }
 }
 
-/// How many pages would be written anew at rest.
+/// How many pages a compaction would rewrite.
 pub(crate) fn pages_at_rest(segments: &[SegmentMeta]) -> u64 {
     let together = together_at_rest(segments.iter().map(Segment::of).collect());
     together.iter().map(|segment| u64::from(segment.pages)).sum()
@@ -113,7 +113,7 @@ fn candidates(segments: &[Segment]) -> Vec<Vec<SegmentId>> {
 mod tests {
     use super::*;
 
-    /// Adds segments of so many pages one after the other, merges as told, and gives the pages that
+    /// Adds segments of these sizes one after the other, merges as told, and gives the pages that
     /// were merged per page, and the segments in the end.
     fn run(commits: u32, pages: u32) -> (f64, usize) {
         let new = |pages| Segment { id: SegmentId::generate_random(), pages, out_of_date: 0 };

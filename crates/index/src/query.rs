@@ -7,7 +7,7 @@ use telusur_model::Timestamp;
 
 pub(crate) use parse::{Atom, Parsed, parse};
 
-/// Deepest hit that can be asked for. Nobody reads further, and everything above it is held in
+/// Deepest hit that can be asked for. No reader goes further, and everything above it is held in
 /// memory at once.
 pub const HITS_MAX: usize = 1000;
 
@@ -62,7 +62,7 @@ impl Query {
         }
     }
 
-    /// The query of somebody who measures relevance: every document for itself.
+    /// The query of a relevance benchmark: every document for itself.
     pub fn batch(text: &str, limit: usize) -> Self {
         Self { limit, fold_similar: false, group_sites: false, ..Self::new(text) }
     }

@@ -1,15 +1,20 @@
-//! Answers a [`Query`]: plan, candidates, ranking, feedback, folding, and the hits of one page.
+//! Answers a [`Query`]: plan, candidates, ranking, feedback, folding, and the hits of one page
+//! (`docs/decisions/0008`).
+
+mod plan;
 
 mod candidates;
-mod explain;
-mod facets;
+mod pattern;
+mod rank;
+
 mod feedback;
 mod fold;
+
+mod facets;
 mod hits;
-mod pattern;
-mod plan;
-mod rank;
 mod snippet;
+
+mod explain;
 mod suggest;
 
 use std::time::Instant;

@@ -1,7 +1,7 @@
 //! Lets another process write the index for a while. Searches go on here meanwhile.
 //!
-//! One process has the right to write, and it goes from hand to hand in order: whoever gives it up has
-//! made durable what it took in, and has waited for its merges. A merge that ended later would put the
+//! One process has the right to write, and it is handed over in order: the process that gives it up has
+//! committed its documents, and has waited for its merges. A merge that ended later would put the
 //! list of segments of its own time in the place of what others have written since.
 
 use std::fs;
@@ -67,7 +67,7 @@ impl WriterPlace {
     }
 
     pub(crate) fn place(&self) -> MutexGuard<'_, Place> {
-        // Whoever panics with it in hand leaves a writer that fails at its next use, and is reopened
+        // A panic while it is held leaves a writer that fails at its next use, and is reopened
         // then; the lock itself guards nothing that could be half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +131,7 @@ impl SearchIndex {
         *self.links.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(digest);
     }
 
-    /// Takes the right to write again, from the last commit on, whoever made it.
+    /// Takes the right to write again, from the last commit of any process on.
     /// [`IndexError::Locked`] if another process still has it.
     pub fn take_back(&self) -> Result<(), IndexError> {
         let mut place = self.writer.place();
@@ -178,7 +178,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// A writer that goes on from the last commit. Anew from the files: an engine remembers which files were
+    /// A writer that goes on from the last commit. Opened from the files: an engine remembers which files were
     /// there when it last wrote.
     pub(crate) fn writer_anew(&self) -> Result<Writer, IndexError> {
         let (engine, _) = open_engine(&self.dir, &self.hook)?;

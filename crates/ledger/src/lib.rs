@@ -5,30 +5,40 @@
 //! its page and its links, and nothing is reported stored before that step is durable. This crate has no
 //! storage engine, no clock, no randomness and no thread.
 
-mod base_records;
-pub mod conformance;
-mod crawls;
-mod event;
-mod fold;
-pub mod in_memory;
-mod layout;
 mod ledger;
-mod links;
-mod lookup;
+mod storage;
+
+mod layout;
 mod memory;
-mod pages;
-mod parts;
-mod queue;
 mod recent;
+
+mod event;
+mod step;
+
+mod fold;
+mod parts;
+
+mod crawls;
+mod links;
+
+mod queue;
+mod url_record;
+
+mod pages;
+
+mod lookup;
+mod step_record;
+
+mod base_records;
 mod redo;
 mod removal;
+
 mod scrub;
-mod step;
-mod step_record;
-mod storage;
-mod url_record;
 mod verify;
 mod verify_report;
+
+pub mod conformance;
+pub mod in_memory;
 
 use serde::{Deserialize, Serialize};
 use telusur_model::{

@@ -1,6 +1,6 @@
-//! [`PageContent`]: everything that is in a page, for whoever looks at single pages.
+//! [`PageContent`]: everything that is in a page, for commands that read single pages.
 //!
-//! A crawl goes by [`ParsedPage`](crate::ParsedPage), which is cheaper to make. Whatever is here is
+//! A crawl goes by [`ParsedPage`](crate::ParsedPage), which is cheaper to make. What is here is
 //! bounded: each kind of content has a limit, and what lies beyond is counted in [`Dropped`].
 
 use serde::{Deserialize, Serialize};

@@ -239,14 +239,14 @@ impl Default for Politeness {
     }
 }
 
-/// How sites share a crawl.
+/// How sites share a crawl (`docs/decisions/0003`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fairness {
     /// Sites advance together: none gets far ahead of the others.
     #[default]
     Equal,
-    /// The least served site goes first, but nobody waits for a slower one.
+    /// The least served site goes first, but no site waits for a slower one.
     Weighted,
     /// First come, first served.
     None,

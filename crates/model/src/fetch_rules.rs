@@ -80,7 +80,7 @@ impl FetchRules {
     }
 }
 
-/// A secret that names no origin: it would go to whatever URL somebody asks for.
+/// A secret that names no origin: it would be sent to any URL that a caller names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UnboundSecret {
     /// A header.
@@ -192,7 +192,7 @@ pub fn is_header_text(text: &str) -> bool {
 }
 
 /// Headers that say how to answer, or who asks, and never prove anything. Any other name may stand for a
-/// secret: sites choose the names of the headers that let somebody in, and no list of those is complete.
+/// secret: sites choose the names of their authentication headers, and no list of those is complete.
 const HARMLESS_NAMES: &[&str] = &[
     "accept",
     "accept-charset",
@@ -261,8 +261,8 @@ words! { HttpVersion { Auto = "auto", One = "1", Two = "2" } }
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BasicAuth {
     /// `example.org`, or `example.org:8080` for one port only. Of this host, only the origins (scheme,
-    /// host and port) of seeds get the password. An origin, `https://example.org`, gets it whatever the
-    /// seeds are, and nobody else does.
+    /// host and port) of seeds get the password. `https://example.org` gets it with any seeds, and no
+    /// other origin does.
     pub host: String,
     /// The user.
     pub user: String,

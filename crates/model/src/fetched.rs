@@ -72,7 +72,7 @@ impl RawPage {
 pub struct MediaType {
     /// Type and subtype, in lower case: `text/html`.
     pub essence: String,
-    /// The label of the charset, as it came: `utf-8`. Nobody has checked that it exists.
+    /// The label of the charset, as it came: `utf-8`. Not checked: it may not exist.
     pub charset: Option<String>,
 }
 
@@ -216,7 +216,7 @@ pub enum Retry {
 /// What a visit shows about the network on this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkSign {
-    /// It works: somebody answered. A machine that refuses the connection and a resolver that knows no
+    /// It works: there was an answer. A machine that refuses the connection and a resolver that knows no
     /// such name are answers, too.
     Alive,
     /// Nothing: no answer came in time, and the fault may be on either side.

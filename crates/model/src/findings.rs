@@ -11,8 +11,7 @@ pub struct Findings {
     pub description: Option<String>,
     /// The headings, in the order of the page.
     pub headings: Vec<String>,
-    /// The main content as plain text; of a page in which nothing is main content, whatever it
-    /// shows.
+    /// The main content as plain text; if a page has no main content, all its visible text.
     pub text: String,
     /// The language of the text as an ISO 639-1 code: the detected one, else the declared one.
     pub language: Option<String>,

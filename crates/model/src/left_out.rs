@@ -12,7 +12,7 @@ pub struct LeftOut {
     pub reason: Reason,
     /// URLs that were left out.
     pub urls: u64,
-    /// There may be more of them: ids of a walk whose end nobody knows.
+    /// There may be more of them: ids of a walk whose end is unknown.
     #[serde(default)]
     pub at_least: bool,
     /// The flag of the command line that lets them in.

@@ -5,31 +5,43 @@
 //! [`Visit`]; a visit brings a [`RawPage`], which parses to a [`ParsedPage`], of which a
 //! [`PageRecord`] is kept. This crate does no I/O, reads no clock and knows no runtime.
 
-mod content;
-mod content_kind;
-mod crawl;
-mod excluded_start;
-mod fetch_rules;
-mod fetched;
-mod findings;
-mod host;
-mod left_out;
-mod linear;
-mod link_rules;
-mod origin;
-mod parsed;
-mod pattern;
-mod printable;
-mod progress;
-mod reason;
-mod record;
-mod scope;
-mod time;
-pub mod units;
 mod url;
+
 mod url_key;
 mod url_shape;
+
+mod host;
+mod origin;
+
+mod crawl;
+mod scope;
+
+mod pattern;
+
+mod excluded_start;
+mod link_rules;
+
+mod fetch_rules;
+mod linear;
 mod visit;
+
+mod reason;
+
+mod fetched;
+mod parsed;
+
+mod content;
+mod content_kind;
+mod findings;
+
+mod record;
+
+mod left_out;
+mod progress;
+
+mod printable;
+mod time;
+pub mod units;
 mod words;
 
 pub use crate::content::{

@@ -1,6 +1,6 @@
 //! The words of a linear crawl: pages that differ in a number. A [`Template`] turns an id into a
 //! URL and back; a [`Walk`] says which ids are asked, in which order and until when; a [`Run`] is
-//! what became of a stretch of them. Nothing here remembers anything: that is the frontier's part.
+//! a range of ids in one state. Nothing here keeps state: that is the frontier's part.
 
 mod coverage;
 mod id_ranges;

@@ -50,7 +50,7 @@ pub enum RobotsAnswer {
         /// What the origin said, for people.
         why: String,
     },
-    /// Nobody knows what is forbidden.
+    /// The rules are unknown.
     Unreachable {
         /// The kind of trouble.
         why: Reason,

@@ -1,6 +1,8 @@
 //! [`PatternSet`]: the regular expressions of a user, compiled as one set within one budget. The budget is
 //! for all of them together: ninety small patterns must not cost ninety times what one may.
 
+mod positions;
+
 use std::sync::Arc;
 
 use regex::{RegexSet, RegexSetBuilder};
@@ -9,8 +11,6 @@ use regex_syntax::hir::translate::Translator;
 
 use crate::ScopeError;
 use positions::positions;
-
-mod positions;
 
 /// Source text of one pattern.
 pub(crate) const SOURCE_BYTES_MAX: usize = 64 << 10;

@@ -6,7 +6,7 @@ pub fn printable(text: &str) -> String {
 }
 
 /// Text of several lines, made harmless in the same way; its line breaks and tabs stay. Marks that
-/// honest texts of many languages hold, and nobody sees, are left out.
+/// honest texts of many languages hold, and that are invisible, are left out.
 pub fn printable_lines(text: &str) -> String {
     let harmless = |c| match c {
         '\n' | '\t' => Some(c),

@@ -25,7 +25,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// Where a blob lies in a crawl's body segments.
+/// The place of a blob in a crawl's body segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BlobRef {
     /// The segment file's number.
@@ -92,7 +92,7 @@ pub struct PageRecord {
     pub soft_404: bool,
     /// Why it could not be parsed; then it is kept as it came, and has no title and no links.
     pub parse_failed: Option<String>,
-    /// What became of it since the crawl that this one repeats; `None` in other crawls.
+    /// How it changed since the crawl that this one repeats; `None` in other crawls.
     pub change: Option<Change>,
     /// Links on the page.
     pub link_count: u32,
@@ -162,7 +162,7 @@ pub struct Directives {
     pub said: String,
 }
 
-/// What became of a page since an earlier crawl.
+/// How a page changed since an earlier crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
@@ -225,13 +225,13 @@ pub struct CrawlStats {
     /// Links beyond every budget, of which only the number is kept. One that is found on several pages
     /// counts as often.
     pub uncounted: u64,
-    /// Pages by what became of them since the crawl that this one repeats.
+    /// Pages by how they changed since the crawl that this one repeats.
     pub changes: BTreeMap<Change, u64>,
     /// Ids of a linear crawl that answered.
     pub ids: IdCounts,
 }
 
-/// Ids of a linear crawl by what became of them.
+/// Ids of a linear crawl by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdCounts {
     /// Exist and are stored.

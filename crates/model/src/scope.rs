@@ -98,8 +98,8 @@ pub enum Verdict {
 pub struct LinkVerdict {
     /// Whether it may be followed.
     pub verdict: Verdict,
-    /// Whether the user named it by an include pattern: then no trap is suspected in it. Of a link that is out
-    /// of scope nobody knows.
+    /// Whether the user named it by an include pattern: then no trap is suspected in it. Unknown for a link that is out of
+    /// scope.
     pub is_included: bool,
 }
 

@@ -210,7 +210,7 @@ fn is_tracking(name: &str) -> bool {
 }
 
 /// Whether a parameter only says who is reading: a name that frameworks use, and a value that
-/// nobody would type.
+/// no person would type.
 fn is_session(name: &str, value: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_name = SESSION_PARAMETERS.contains(&name.as_str()) || name.starts_with("aspsessionid");

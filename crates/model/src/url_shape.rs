@@ -5,7 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::PageUrl;
 
-/// Addresses of one shape with so many parameters that are taken in. Three are a search with a
+/// Budgets by number of parameters: (parameters at least, URLs of one shape). Three are a search with a
 /// filter and a page number; ten filters with ten values each are more pages than the web has.
 const PARAMETERS_BUDGETS: [(usize, u32); 2] = [(4, 500), (3, 1000)];
 /// Addresses of one shape with a date in them. 500 months are forty years.

@@ -1,7 +1,7 @@
 //! What the jail costs: CPU per page in this process, and in parent and child together.
 //!
 //! `cargo run --release -p telusur-parse-pool --example jail_cost`. The goal is at most 15 % more.
-//! Figures of a busy machine are worse than they should be: whoever waits for another process gets
+//! Figures of a busy machine are worse than they should be: a process that waits for another one gets
 //! its caches back cold.
 
 use std::error::Error;

@@ -39,7 +39,7 @@ const INBOX_BYTES: usize = 64 << 10;
 pub struct ChildLimits {
     /// CPU for one page.
     pub cpu_max: Duration,
-    /// Time for one page, whatever the child does with it. Ten times the CPU: a busy machine is not
+    /// Wall-clock time for one page, also if the child waits. Ten times the CPU: a busy machine is not
     /// the page's fault.
     pub wall_max: Duration,
     /// Memory of a child for its data; the code of the program is not counted.

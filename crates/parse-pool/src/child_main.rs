@@ -27,7 +27,7 @@ pub const CHILD_COMMAND: &str = "parse-child";
 /// takes longer goes out at once: its parent waits for it.
 const HOLD_MAX: Duration = Duration::from_millis(2);
 
-/// Room for answers that is kept from batch to batch: growing it anew each time costs a copy.
+/// Room for answers that is kept from batch to batch: growing it each time costs a copy.
 const OUTBOX_BYTES_KEPT: usize = 1 << 20;
 
 /// Runs as a child if the command line of this process asks for it; `None` if it does not. A
@@ -88,7 +88,7 @@ fn serve(
     mut read: impl FnMut(&RawPage, Depth) -> ParseReply,
 ) -> Result<(), FrameError> {
     /// The words of the last panic. The default hook would write them to standard error, which
-    /// nobody reads while the child lives.
+    /// is not read while the child lives.
     static PANIC: Mutex<String> = Mutex::new(String::new());
     std::panic::set_hook(Box::new(|panic| {
         *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
@@ -103,7 +103,7 @@ fn serve(
         let mut sent_at = Instant::now();
         while let Some(page) = batch.next_page(line)? {
             let cpu_before = cpu_used();
-            // Reading is pure: whatever it had half done is dropped with the panic.
+            // Reading is pure: its unfinished work is dropped with the panic.
             let answer = match catch_unwind(AssertUnwindSafe(|| read(&page, batch.depth()))) {
                 Ok(answer) => answer,
                 Err(_) => {

@@ -27,7 +27,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 const VERSION: u16 = 5;
 const MAGIC: [u8; 4] = *b"TLSR";
 const HEADER_BYTES: usize = 9;
-/// Bytes that are read at once. Whoever announces 64 MiB and sends nothing costs no more than this.
+/// Bytes that are read at once. A peer that announces 64 MiB and sends nothing costs no more than this.
 const PIECE_BYTES: usize = 1 << 20;
 
 /// Why there is no frame.
@@ -113,8 +113,8 @@ impl Batch {
         }
     }
 
-    /// Takes all pages off the stream. Whoever wants to say something before the last page must:
-    /// the other side listens when it has sent everything.
+    /// Takes all pages off the stream. Must be called before a reply is written:
+    /// the other side reads when it has sent everything.
     pub fn take_off(&mut self, source: &mut impl Read) -> Result<(), FrameError> {
         while let Some(page) = self.read_page(source)? {
             self.ahead.push_back(page);
@@ -263,7 +263,7 @@ impl Frame {
         Ok(hello)
     }
 
-    /// What became of a page that was to be read this deeply.
+    /// The result for a page that was to be read this deeply.
     pub fn into_answer(self, depth: Depth) -> Result<ParseReply, FrameError> {
         match (self.kind, depth) {
             (Kind::Panicked, _) => self.decode(Kind::Panicked).map(ParseReply::Panicked),
@@ -324,7 +324,7 @@ pub fn send_batch(
     write_all_vectored(sink, &mut pieces)
 }
 
-/// Puts what became of a page behind what is already to be sent. Something that does not fit in a
+/// Appends the result for a page to the bytes to send. One that does not fit in a
 /// frame becomes [`Answer::TooLarge`].
 pub fn append_answer(outbox: &mut Vec<u8>, answer: &ParseReply) -> Result<(), FrameError> {
     let appended = match answer {

@@ -115,7 +115,7 @@ pub(crate) fn lock_in(socket: impl AsFd, limits: JailLimits) -> io::Result<JailR
     Ok(JailReport { landlock, seccomp })
 }
 
-/// Landlock without a single rule: whatever it can forbid is forbidden.
+/// Landlock without a single rule: all that it can forbid is forbidden.
 fn close_files() -> Wall {
     let restricted = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK_WANTED))

@@ -14,20 +14,18 @@
 //! time.
 
 mod parser;
-
 mod pool;
 mod restarts;
 
-mod socket;
-mod spawner;
-
 mod child;
-mod watch;
-
 pub mod frames;
+mod watch;
 
 mod child_main;
 mod jail;
+mod spawner;
+
+mod socket;
 
 pub use crate::child::{ChildLimits, ChildProgram};
 pub use crate::child_main::{CHILD_COMMAND, child_if_asked, child_main};

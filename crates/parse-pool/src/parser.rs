@@ -112,7 +112,7 @@ pub enum PoolError {
         /// How the last one died.
         why: String,
     },
-    /// Somebody could not wait any longer: the page may be read at another time.
+    /// The caller could not wait any longer: the page may be read at another time.
     #[error("reading was interrupted")]
     Interrupted,
 }
@@ -183,7 +183,7 @@ impl Parser for InProcess {
     }
 }
 
-/// Reads a page, and survives a panic. Reading is pure: whatever it had half done is dropped with
+/// Reads a page, and survives a panic. Reading is pure: its unfinished work is dropped with
 /// the panic.
 fn guarded<T>(read: impl FnOnce() -> T) -> ReadPage<T> {
     let before = thread_cpu();

@@ -224,7 +224,7 @@ impl ParserPool {
             places = self.place_freed.wait(places).unwrap_or_else(PoisonError::into_inner);
         }
         drop(places);
-        // From here on the place is given back by the lease, whatever happens.
+        // From here on the place is given back by the lease, also after an error or a panic.
         let mut lease = ChildLease { pool: self, child: None };
         loop {
             self.pause_before_start(task)?;
@@ -247,7 +247,7 @@ impl ParserPool {
         Ok(())
     }
 
-    /// Somebody may kill all children at once, and they are replaced at once.
+    /// If all children are killed at once, they are replaced at once.
     fn fruitless_free(&self) -> u32 {
         u32::try_from(self.children).unwrap_or(u32::MAX / 2)
     }
@@ -308,7 +308,7 @@ impl Parser for ParserPool {
 
     fn interrupt(&self) {
         self.interrupts.interrupt();
-        // Taken for a moment: whoever has looked and not yet gone to wait must not miss it.
+        // Locked for a moment: a thread between its check and its wait must not miss the wake-up.
         drop(self.places());
         self.place_freed.notify_all();
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// The time in which deaths are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Deaths within that time that are made good at once: each page that breaks the parser costs two.
+/// Deaths within that time that are replaced at once: each page that breaks the parser costs two.
 const FREE: usize = 8;
 /// Longest pause before a start.
 pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(5);

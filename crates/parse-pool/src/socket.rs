@@ -56,7 +56,7 @@ impl Drop for Rendezvous {
     }
 }
 
-/// Listens at a path that nobody but the owner can connect to, at no moment. Whatever lies there is
+/// Listens at a path that only the owner can connect to, from the first moment on. An existing file is
 /// replaced: call it as the owner of the directory. The listener does not block.
 pub fn private_listener(path: &Path, backlog: i32) -> io::Result<UnixListener> {
     match std::fs::remove_file(path) {
@@ -91,7 +91,7 @@ pub(crate) fn make_room(stream: &UnixStream) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_send_buffer_size(stream, ROOM_BYTES)?)
 }
 
-/// How long somebody waits for the other end.
+/// How long to wait for the other end.
 pub(crate) trait Patience {
     /// The time between two looks; `None` to wait without looking.
     const PAUSE: Option<Duration>;

@@ -57,7 +57,7 @@ impl Drop for Spawner {
 fn run(parentage: &SpawnSettings, orders: &Receiver<SyncSender<Birth>>) {
     let SpawnSettings { program, limits, socket } = parentage;
     for order in orders {
-        // Nobody waits any more: the child is dropped, and ends.
+        // If the receiver is gone, the child is dropped, and ends.
         let _ = order.send(ParserChild::start(program, limits, socket));
     }
 }

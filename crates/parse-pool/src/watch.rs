@@ -62,7 +62,7 @@ pub(crate) enum LimitHit {
     Cpu(Duration),
     #[error("it did not answer within {0:?}")]
     Wall(Duration),
-    #[error("nobody waits for it any longer")]
+    #[error("its reader has been interrupted")]
     Interrupted,
 }
 

@@ -58,7 +58,7 @@ fn print(wanted: Wanted, out: &mut impl Write) {
     };
     let mut content = read_page(&raw, &ContentLimits::default());
     if content.charset.is_empty() {
-        // Without a label the body did not look like a page; whoever asks says that it is one.
+        // Without a label the body did not look like a page; the user says that it is one.
         let headers = vec![("content-type".to_owned(), "text/html".to_owned())];
         content = read_page(&RawPage { headers, ..raw }, &ContentLimits::default());
     }

@@ -10,9 +10,9 @@ use std::path::Path;
 /// The most frequent ones are kept of each language: letters, and three letters in a row.
 const LETTERS_KEPT: usize = 120;
 const THREES_KEPT: usize = 1500;
-/// Whatever is rarer than this is as good as never seen.
+/// Letters rarer than this count as never seen.
 const NEVER: f64 = -12.0;
-/// The steps of a weight: so many are a factor of e.
+/// Steps of a weight per factor of e.
 const STEPS: f64 = 24.0;
 
 /// Weights by letters, each with the number of its language.

@@ -26,7 +26,7 @@ pub(crate) struct Decoded<'a> {
 }
 
 /// Control characters in a hundred bytes of text beyond which it is no text. Bytes without meaning
-/// have five and more, whatever they are decoded as.
+/// have five and more in every decoding.
 const CONTROLS_PERCENT_MAX: usize = 2;
 /// So few say nothing.
 const CONTROLS_FREE: usize = 4;

@@ -18,7 +18,7 @@ use crate::tokens::{Next, Sink};
 use crate::tree::{Arena, NodeId, Tree};
 
 /// `<object>` and its like put a marker on the list of formatting elements, which stays there if
-/// they are not closed by their own end tag. Nobody nests films this deep.
+/// they are not closed by their own end tag. No real page nests films this deep.
 const MARKERS_MAX: usize = 64;
 
 /// How far back an end tag is compared with the tags that were left out. Beyond that, the page is
@@ -33,8 +33,8 @@ const SAME_FORMATTING_MAX: usize = 3 * 61;
 /// Tags times open elements that the builder may have to walk, after which nesting means nothing any
 /// more. Of 993 real pages, the worst needs a fourteenth of it.
 const STEPS_MAX: usize = 4 << 20;
-/// Tags after which the open elements are counted for that sum: often enough that nobody nests and
-/// closes hundreds of elements in between, and too seldom to cost anything.
+/// Tags after which the open elements are counted for that sum: often enough that hundreds of elements cannot be opened
+/// and closed in between, and too seldom to cost anything.
 const STEPS_INTERVAL: usize = 64;
 
 /// The elements that the standard re-opens after wrong nesting, but for `<a>`, of which there can
@@ -235,7 +235,7 @@ impl<'l> Guard<'l> {
     }
 
     fn forward(&mut self, token: Token) -> Next {
-        // Line numbers are for error messages, which nobody reads here.
+        // Line numbers are for error messages, which are not used here.
         match self.builder.process_token(token, 1) {
             TokenSinkResult::RawData(kind) => Next::Raw(kind),
             TokenSinkResult::Plaintext => Next::Plaintext,

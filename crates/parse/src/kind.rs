@@ -60,7 +60,7 @@ const SNIFFED_BYTES: usize = 1445;
 /// Decides how a body is read.
 ///
 /// 1. A body with the first bytes of a PDF, zip, image, film or gzip file is [`PageKind::Other`],
-///    whatever its label says.
+///    with any label.
 /// 2. `text/html` and `application/xhtml+xml` are HTML; `text/plain` is plain text unless it holds
 ///    bytes that no text has; XML is HTML if its first element is `<html>`, and a feed if that is
 ///    `<rss>`, `<feed>` or `<rdf:RDF>`.

@@ -98,7 +98,7 @@ pub fn read_for_search(page: &RawPage, limits: &ContentLimits) -> SearchPage {
     read
 }
 
-/// What is to be said about how a page came, whatever is in it.
+/// Warnings about how a page was delivered, independent of its content.
 fn delivery_warnings(page: &RawPage) -> impl Iterator<Item = Warning> {
     let warnings =
         [(page.truncated, Warning::Truncated), (page.has_unknown_coding(), Warning::UnknownCoding)];

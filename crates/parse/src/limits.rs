@@ -1,6 +1,6 @@
 //! [`ParseLimits`]: every bound of the parser, with its name and its reason.
 
-/// What a page may cost. Whatever lies beyond a limit is left out and leaves a
+/// What a page may cost. Content beyond a limit is left out and leaves a
 /// [`Warning`](telusur_model::Warning); the rest of the page is read as usual.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseLimits {

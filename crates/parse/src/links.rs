@@ -124,7 +124,7 @@ fn merge(
     }
 }
 
-/// A URL's fragment begins at the first `#`, whatever stands before.
+/// A URL's fragment begins at the first `#`.
 fn without_fragment(href: &str) -> &str {
     match memchr::memchr(b'#', href.as_bytes()) {
         Some(hash) => &href[..hash],

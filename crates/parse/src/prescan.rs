@@ -14,7 +14,7 @@ pub(crate) fn declared_encoding(body: &[u8]) -> Option<&'static Encoding> {
     Prescan { bytes, at: 0 }.meta_encoding().or_else(|| xml_encoding(bytes)).map(believable)
 }
 
-/// A declaration that could be read as ASCII is not in a two byte encoding, whatever it says.
+/// A declaration that could be read as ASCII is not in a two byte encoding, even if it says so.
 fn believable(encoding: &'static Encoding) -> &'static Encoding {
     if encoding == UTF_16LE || encoding == UTF_16BE {
         UTF_8

@@ -32,7 +32,7 @@ const COMMENT: NodeId = NodeId(NonZeroU32::MIN.saturating_add(2));
 
 /// Nodes that no tag asks for: the three reserved ones, and elements that every page has.
 const NODES_IMPLIED: usize = 16;
-/// Room is made for so many nodes at most before they are there. More than a page of 1 MiB has,
+/// Nodes at most for which memory is reserved in advance. More than a page of 1 MiB has,
 /// unless its tags are shorter than `<p>x`.
 const NODES_EXPECTED_MAX: usize = 600_000;
 
@@ -79,7 +79,7 @@ pub(crate) struct ElementRef<'t> {
 }
 
 impl<'t> ElementRef<'t> {
-    /// The value of an attribute, whatever its namespace.
+    /// The value of an attribute, in any namespace.
     pub(crate) fn attribute(&self, name: &LocalName) -> Option<&'t str> {
         self.attributes.iter().find(|held| held.name.local == *name).map(|held| &*held.value)
     }

@@ -11,13 +11,13 @@ mod service;
 
 pub mod json;
 
-mod access;
-mod door;
-mod problem;
-
 mod api;
 mod openapi;
 mod ui;
+
+mod access;
+mod door;
+mod problem;
 
 mod app;
 mod metrics;

@@ -6,20 +6,26 @@
 //! opens a socket, and nothing here decides what a crawl does.
 
 mod directory;
+
+mod private_files;
+mod reserve;
+mod tables;
+
+mod segment;
+
+mod segment_scan;
+mod step_frame;
+mod warc;
+
 mod disk;
+mod recovery;
+mod state_files;
+
 mod journal;
 mod manifest;
-mod private_files;
-mod reach;
-mod recovery;
-mod reserve;
-mod segment;
-mod segment_scan;
-mod state_files;
-mod step_frame;
 mod table_file;
-mod tables;
-mod warc;
+
+mod reach;
 mod witness;
 
 use std::path::Path;

@@ -17,15 +17,16 @@ use telusur_fetch::ServiceClient;
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
 use telusur_model::{CrawlNo, PageRecord};
-use telusur_store_embedded::{
-    DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
-};
+use telusur_store_embedded::{EmbeddedStore, Found, Recovery};
 
 use crate::crawl_request::bad_request_message;
 use crate::message::{Code, Message, shown};
 use crate::remote;
 use crate::settings::{Key, Settings};
 use crate::units::{show_size, write_size};
+
+/// What the commands use of the chosen back end. They name it here, so that another one can be chosen here.
+pub use telusur_store_embedded::{DataDir, RecoverInto, RecoveryProgress, free_bytes};
 
 /// An indexer whose owner is gone commits, ends the merges that it has begun, and lets go.
 const GIVEN_BACK_WAIT_MAX: Duration = Duration::from_secs(60);

@@ -10,10 +10,9 @@ use telusur_engine::{Engine, EngineOptions, EngineParts, FREE_BYTES_LEAST, Index
 use telusur_fetch::{FetchSettings, WebFetcher};
 use telusur_model::{Clock, CrawlNo, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
-use telusur_store_embedded::DataDir;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::backend::{OpenStore, engine_message, request_message};
+use crate::backend::{DataDir, OpenStore, engine_message, request_message};
 use crate::message::{Code, Message, exit};
 use crate::progress::{ProgressDisplay, plain_line};
 use crate::settings::{Key, Settings};

@@ -7,22 +7,25 @@ pub mod cli;
 pub mod settings;
 pub mod start_urls;
 
-pub mod backend;
-pub mod crawl_request;
+pub mod commands;
 pub mod foreground;
-pub mod linear_request;
+
+pub mod backend;
 pub mod remote;
 pub mod surface;
 
-pub mod commands;
+pub mod crawl_request;
+pub mod linear_request;
 
 pub mod page_view;
 pub mod tables_dir;
 
 pub mod json;
 pub mod lines;
+
 pub mod logging;
 pub mod message;
+
 pub mod new_file;
 pub mod process;
 pub mod progress;

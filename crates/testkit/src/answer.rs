@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-/// One answer to one request. Framing headers (`content-length`) are left to whoever sends it.
+/// One answer to one request. Framing headers (`content-length`) are left to the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FakeAnswer {
     /// The HTTP status.
@@ -26,7 +26,7 @@ pub struct FakeAnswer {
 /// How a request is lost on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Nobody answers: a dead host, or a dead line.
+    /// No answer: a dead host, or a dead line.
     Silent,
     /// The machine has no network to send it to.
     NoRoute,
@@ -95,7 +95,7 @@ impl FakeAnswer {
         Self { reset: true, ..Self::plain(0, "") }
     }
 
-    /// Nobody answers: the host is dead, or the line is.
+    /// No answer: the host is dead, or the line is.
     pub fn silence() -> Self {
         Self { lost: Some(Lost::Silent), ..Self::cut() }
     }

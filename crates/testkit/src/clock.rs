@@ -11,8 +11,8 @@ use tokio::time::Instant;
 /// What the calendar shows when a test begins: 2026-01-01T00:00:00Z.
 pub const WALL_AT_START: Timestamp = Timestamp(1_767_225_600_000);
 
-/// Tokio's time, counted from when this clock was made. Under paused time it advances with it, on
-/// whatever thread it is read.
+/// Tokio's time, counted from when this clock was made. Under paused time it advances with it, read on
+/// any thread.
 #[derive(Clone, Debug)]
 pub struct TokioClock {
     started: Instant,

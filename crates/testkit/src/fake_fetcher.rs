@@ -64,7 +64,7 @@ impl Fetch for FakeWebFetcher {
         let started_at = self.clock.now();
         let address = self.website.address_of(order.url.authority()).map(IpAddr::from);
         if let (Some(on_request), Some(_)) = (order.on_request, address) {
-            // Whoever counts the delay may have gone; the visit goes on.
+            // The receiver may be gone; the visit goes on.
             let _ = on_request.try_send(started_at);
         }
         let outcome = self.ask(&order.url, &order.profile).await;

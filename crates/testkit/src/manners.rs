@@ -1,4 +1,4 @@
-//! [`MannersProof`]: a crawl of a web that gives every occasion to be rude (rules that lie on other
+//! [`MannersProof`]: a crawl of a web that gives every occasion to be rude (rules on other
 //! hosts, redirects across hosts, errors, cut connections, 429s), killed in the middle, resumed and
 //! repeated. The log of the server says whether anybody was asked too soon or too often at once.
 

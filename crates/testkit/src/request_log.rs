@@ -97,7 +97,7 @@ impl RequestLog {
         for request in self.lock().iter().filter(|it| it.host == host) {
             changes.push((request.started_at, 1));
             if let Some(ended_at) = request.ended_at {
-                // A request without duration still was there, unless nobody answers it any more.
+                // A request without duration still was there, unless it gets no answer any more.
                 let least_ms = u64::from(!request.may_be_resent);
                 changes.push((ended_at.max(request.started_at.plus_ms(least_ms)), -1));
             }

@@ -1,7 +1,7 @@
-//! [`Http1`]: one HTTP/1.1 conversation, driven by whoever waits for the answer.
+//! [`Http1`]: one HTTP/1.1 conversation, driven by the task that waits for the answer.
 //!
 //! hyper wants its connection polled, usually by a task of its own. Here the visit polls it: a task
-//! and two wake-ups less per request, and a connection that nobody uses costs nothing.
+//! and two wake-ups less per request, and an idle connection costs nothing.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -106,7 +106,7 @@ impl Http1 {
     /// server keeps it open, and nothing unasked has come in.
     pub(crate) fn is_reusable(&mut self) -> bool {
         self.meter.set_idle(true);
-        // Nobody waits on an idle connection; the next look at it comes from the pool.
+        // No visit waits on an idle connection; the next look at it comes from the pool.
         self.drive(&mut Context::from_waker(Waker::noop()));
         self.driver.is_some() && self.sender.is_ready()
     }

@@ -1,6 +1,6 @@
 //! [`Http2`]: an HTTP/2 connection, shared by the visits to one host; [`Http2Visit`]: one of them.
 //!
-//! Somebody has to answer the server's pings while nobody asks anything, so hyper's tasks run by
+//! The server's pings must be answered while no request is under way, so hyper's tasks run by
 //! themselves here. They belong to the connection and end with it: when the pool has let go of it and
 //! its last visit is over.
 
@@ -34,7 +34,7 @@ const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Visits that share a connection; more of them open another one. Servers commonly allow 100.
 const VISITS_MAX: usize = 32;
 
-/// What a server may send while nobody asks: the rest of a body that we cut, pings, settings. One
+/// Bytes that a server may send while no request is under way: the rest of a body that we cut, pings, settings. One
 /// that goes on sending is cut off.
 const UNASKED_BYTES_MAX: u64 = CONNECTION_WINDOW_BYTES as u64 + 64 * 1024;
 

@@ -1,9 +1,9 @@
-//! The cookies of one crawl: kept in memory only, bounded in every direction, and never sent to
-//! anybody but who set them.
+//! The cookies of one crawl: kept in memory only, bounded in every direction, and sent to no other
+//! origin than the one that set them (`docs/decisions/0005`).
 //!
 //! A subset of RFC 6265, stricter where a crawler gains nothing by being lenient: a cookie goes back
 //! only over the scheme that it came by and, unless it is for a whole domain, only to the port. So a
-//! neighbour on another port, or whoever listens when a site falls back to clear text, gets none.
+//! neighbour on another port, or an eavesdropper when a site falls back to clear text, gets none.
 
 mod cookies_txt;
 mod set_cookie;
@@ -50,7 +50,7 @@ struct Cookie {
 struct Reach {
     /// Whether hosts below the domain get it too.
     includes_subdomains: bool,
-    /// `None` sends it over both schemes: nobody knows by which one the operator's cookies came.
+    /// `None` sends it over both schemes: `cookies.txt` does not say by which one a cookie came.
     scheme: Option<&'static str>,
     port: Option<u16>,
 }

@@ -23,7 +23,7 @@ pub(super) struct SetCookie<'a> {
 
 impl<'a> SetCookie<'a> {
     /// `None` for what is no cookie, is too long, or holds a byte that could mean something else to
-    /// whoever reads our request.
+    /// the server that reads our request.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
         let is_plain = bytes.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
         if bytes.len() > BYTES_MAX || !is_plain {
@@ -66,7 +66,7 @@ impl<'a> SetCookie<'a> {
         let is_over_tls = url.is_secure();
         let domain = match &self.domain {
             Some(domain) if domain != host => Some(own_domain(domain, host)?),
-            // For its own host only: a public suffix or an address has nobody below it to share with.
+            // For its own host only: no host below a public suffix or an address may share it.
             Some(domain) if is_address(domain) || is_public_suffix(domain) => None,
             domain => domain.as_deref(),
         };

@@ -226,7 +226,7 @@ proptest! {
         let _ = CookieJar::from_cookies_txt(&text);
     }
 
-    /// Only the port and scheme that set it, whatever it claims.
+    /// Only the port and scheme that set it, with any attributes.
     #[test]
     fn no_cookie_changes_its_port_or_scheme(attributes in "(; (Domain=a[.]org|Domain=org|Secure|Path=/|Max-Age=9)){0,4}") {
         let mut jar = jar("https://a.org/", &[&format!("a=1{attributes}")]);

@@ -1,5 +1,5 @@
 //! [`Decoder`]: from the bytes of a body as sent to the bytes as meant, piece by piece. Never holds
-//! or makes more than the limit on bodies, whatever the compressed bytes promise.
+//! or makes more than the limit on bodies, even of a decompression bomb.
 
 mod brotli;
 mod inflate;

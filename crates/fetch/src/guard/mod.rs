@@ -19,11 +19,11 @@ use crate::failure::Failure;
 pub struct AddressGuard {
     /// Any web port of these addresses is open.
     ranges: Vec<IpNet>,
-    /// Exactly this port of this address is open, under whatever name.
+    /// Exactly this port of this address is open, under any name.
     sockets: Vec<SocketAddr>,
-    /// Exactly this port of this name is open, at whatever address.
+    /// Exactly this port of this name is open, at any address.
     names: Vec<NamedPort>,
-    /// Never open, whatever the others say.
+    /// Never open: takes precedence over the others.
     own: OwnAddresses,
 }
 
@@ -104,8 +104,8 @@ impl AddressGuard {
         Some(())
     }
 
-    /// Why a URL can never be asked, as far as its text tells: for whoever takes URLs from strangers
-    /// and answers at once. What a name leads to is checked when it is asked.
+    /// Why a URL can never be asked, as far as its text tells: for callers that take URLs from strangers
+    /// and answer at once. What a name leads to is checked when it is asked.
     pub fn refusal(&self, url: &PageUrl) -> Option<String> {
         let (host, port) = (url.host_str(), url.port());
         if let Err(refused) = self.check_name(host, port) {

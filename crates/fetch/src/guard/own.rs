@@ -8,7 +8,7 @@ use telusur_model::Reason;
 
 use crate::failure::Failure;
 
-/// The sockets on which this process takes requests. They are never asked, whatever the operator opens.
+/// The sockets on which this process takes requests. They are never asked, even if the operator opens their range.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct OwnAddresses(Vec<SocketAddr>);
 
@@ -98,7 +98,7 @@ mod tests {
             check(any, "127.9.8.7:8088", true);
             check(any, "0.0.0.0:8088", true);
             check(any, "127.0.0.1:8089", false);
-            // Kept for documentation (RFC 5737): nobody has it.
+            // Reserved for documentation (RFC 5737): no machine has it.
             check(any, "203.0.113.7:8088", false);
         }
     }

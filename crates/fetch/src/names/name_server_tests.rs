@@ -148,7 +148,7 @@ async fn a_cut_answer_without_a_second_way() {
     assert!(matches!(found, "unreachable" | "failed" | "no_address"), "{found}");
 }
 
-/// Nobody waits here: the clock jumps to the next deadline whenever nothing else is to be done.
+/// Time is paused: the clock jumps to the next deadline whenever nothing else is to be done.
 #[tokio::test(start_paused = true)]
 async fn what_is_no_answer_is_not_waited_for() {
     let scripts: [Script; 3] = [

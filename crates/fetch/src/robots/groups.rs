@@ -182,7 +182,7 @@ fn named_bytes(ours: &[u8], theirs: &[u8]) -> usize {
     if is_word_end && beginning.eq_ignore_ascii_case(theirs) { theirs.len() } else { 0 }
 }
 
-/// Seconds with or without a fraction, and whatever stands behind them: `2`, `0.5`, `10 seconds`.
+/// Seconds with or without a fraction; text behind them is ignored: `2`, `0.5`, `10 seconds`.
 fn milliseconds(text: &[u8]) -> Option<u64> {
     let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     let end = text.iter().position(|byte| !is_number(byte)).unwrap_or(text.len());

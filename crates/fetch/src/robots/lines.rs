@@ -23,7 +23,7 @@ pub(super) enum Record<'text> {
     Sitemap(&'text [u8]),
 }
 
-/// The part of a file that is read, without byte order mark: UTF-8 (or whatever it is) as it stands,
+/// The part of a file that is read, without byte order mark: UTF-8 (or an unknown encoding) as it is,
 /// UTF-16 turned into UTF-8. The rules of a site count even if its editor saved them oddly.
 pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
     let head = &bytes[..bytes.len().min(BYTES_MAX)];

@@ -27,7 +27,7 @@ use self::groups::Groups;
 use self::pattern::{NormalPath, Pattern};
 
 /// How much of a robots.txt is read: the 500 KiB that RFC 9309, 2.5 asks for. Hand over one byte
-/// more where there is one: without it nobody can tell that the last line was cut.
+/// more where there is one: only that shows that the last line was cut.
 pub const BYTES_MAX: usize = 500 * 1024;
 
 /// `Sitemap` lines that are kept. Sites with more of them put them into an index file.

@@ -2,7 +2,7 @@
 //! JSON feeds. Bytes in, [`Sitemap`] out.
 //!
 //! This module fetches nothing, builds no tree and resolves no entity but the five of XML and
-//! numbers. Whatever the bytes are, there is an answer: the entries up to the first trouble, the
+//! numbers. All bytes give an answer: the entries up to the first trouble, the
 //! trouble, and a count of what was left out. Entries are not judged: they may point anywhere.
 
 mod unpack;

@@ -330,7 +330,7 @@ fn is_permanent_link(guid: &BytesStart<'_>) -> bool {
     attribute(guid, "isPermaLink").is_none_or(|value| !value.eq_ignore_ascii_case("false"))
 }
 
-/// The value of an attribute, whatever its prefix.
+/// The value of an attribute, with any prefix.
 fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
     let mut attributes = tag.attributes();
     // Looking for duplicates takes memory for each of 200,000 attributes; the first one counts.

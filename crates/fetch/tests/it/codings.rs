@@ -80,7 +80,7 @@ async fn a_charset_instead_of_a_coding_costs_no_page() {
     assert_eq!((&page.body[..], page.has_unknown_coding()), (&b"<html>plain</html>"[..], true));
 }
 
-/// The server keeps the connection open: whoever waits for its end waits in vain.
+/// The server keeps the connection open: its end never comes.
 #[tokio::test]
 async fn a_transfer_coding_that_means_nothing_is_ignored() {
     let coded = |length: &str| {

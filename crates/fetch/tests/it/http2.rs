@@ -298,7 +298,7 @@ async fn one_slow_answer_does_not_hold_up_another() {
 
 #[tokio::test]
 async fn a_crowd_does_not_share_one_connection() {
-    // Whoever comes to the first connection waits in vain, all others are served.
+    // Visits on the first connection get no answer, all others are served.
     let server = Http2Server::start(vec![vec![Page("a"), Silence], vec![Page("b")]]).await;
     let first_byte_time_max = Duration::from_millis(500);
     let settings = FetchSettings { first_byte_time_max, ..FetchSettings::default() };

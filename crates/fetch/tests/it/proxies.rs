@@ -114,7 +114,7 @@ async fn an_endless_answer_to_connect_is_cut() {
     proxy.connection_ended().await;
 }
 
-/// A TLS server behind a proxy that passes on whatever it is told to, whoever is meant. Tells what
+/// A TLS server behind a proxy that forwards to any target that it is given. Returns what
 /// the proxy was asked for.
 async fn tunnel(greet: Greeting) -> (Authority, String, mpsc::UnboundedReceiver<Vec<u8>>) {
     let authority = Authority::trusted();

@@ -121,7 +121,7 @@ async fn targets_that_grow() {
 
 #[tokio::test]
 async fn a_step_down_to_clear_text_is_told() {
-    // R8: whoever follows it sees the scheme, and neither cookie nor password goes along.
+    // R8: the engine sees the scheme of the target, and neither cookie nor password goes along.
     let answer = "HTTP/1.1 301 Moved\r\nLocation: http://a.test/\r\nContent-Length: 0\r\n\r\n";
     let outcome = outcome(vec![Read, send(answer)]).await;
     let FetchOutcome::Redirected { to, .. } = outcome else { panic!("{outcome:?}") };

@@ -216,7 +216,7 @@ async fn unused_connections_are_closed_in_time() {
     server.connection_ended().await;
 }
 
-/// With few file descriptors, connections that nobody uses make room, and visits wait for each other.
+/// With few file descriptors, idle connections are closed to make room, and visits wait for each other.
 #[tokio::test]
 async fn no_more_connections_are_open_than_there_may_be() {
     let settings = FetchSettings { connections_max: 2, ..FetchSettings::default() };

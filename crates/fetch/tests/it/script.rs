@@ -18,7 +18,7 @@ pub(crate) enum Act {
     SendEndlessly(Vec<u8>),
     /// Sends this byte by byte, again and again, with a pause before each.
     Drip(Vec<u8>),
-    /// Meets the test: whoever comes first waits for the other.
+    /// Meets the test: the first waits for the other.
     Meet,
     /// Waits until the client closes the connection.
     Hold,
@@ -133,7 +133,7 @@ async fn play(mut stream: TcpStream, script: Vec<Act>, stage: &Stage) -> std::io
             }
         }
     }
-    // Closed with a FIN: whatever the client still sends has been read by the script.
+    // Closed with a FIN: the script has read all that the client sends.
     stream.shutdown().await
 }
 

@@ -144,7 +144,7 @@ async fn line_breaks_in_a_target_never_reach_the_wire() {
     assert!(!request.contains("\nX-Injected"), "{request}");
 }
 
-/// Under whatever name, and although the operator opened the range.
+/// Under any name, and although the operator opened the range.
 #[tokio::test]
 async fn where_we_listen_ourselves_is_never_asked() {
     let server = ScriptedServer::start(vec![vec![Read, page("ours")]]).await;

@@ -168,7 +168,7 @@ fn reported_runs(leg: &Leg) -> impl DoubleEndedIterator<Item = Run> {
     runs.map(move |run| Run { last: run.last.min(last), ..run })
 }
 
-/// Joins neighbours that people see as one: those that wait, whatever their attempts, and those on
+/// Joins neighbours that people see as one: those that wait, after any number of attempts, and those on
 /// both sides of the start.
 fn joined(runs: impl Iterator<Item = Run>) -> impl Iterator<Item = Run> {
     let mut runs = runs.peekable();

@@ -2,7 +2,7 @@
 //! asked again, and where it stops.
 //!
 //! The margin asks two questions. *Need more be asked?* Where a margin of ids in a row is known to
-//! be missing, the sequential crawl stops there or earlier, whatever the ids before it that are in
+//! be missing, the sequential crawl stops there or earlier, even if ids before it are in
 //! flight or wait for an attempt: the first such place is the `halt`. *Where does it stop?* At the
 //! halt, once every id up to there is settled: then the `stop` is known. A halt can move down until
 //! then, when an id before it turns out to be a miss; it never moves up.
@@ -62,7 +62,7 @@ pub(crate) struct Leg {
 
 impl Leg {
     /// A leg of which this is known. Ids that wait for an attempt wait a full cool-down more:
-    /// nobody remembers when they failed.
+    /// it is not recorded when they failed.
     pub(crate) fn new(rules: LegRules, runs: Runs, now: Moment) -> Self {
         let mut cooling = Cooling::new(rules.cooldown_ms);
         let waiting = runs.iter().filter_map(|run| match run.state {
@@ -133,7 +133,7 @@ impl Leg {
     }
 
     /// Whether another id may be under way. Where a margin stops the leg, all that are under way may
-    /// lie beyond the stop: requests that nobody wants.
+    /// be beyond the stop: wasted requests.
     fn has_room(&self) -> bool {
         let margin = usize::try_from(self.rules.margin).unwrap_or(usize::MAX);
         margin == 0 || self.in_flight.len() < margin.max(AHEAD_MIN)

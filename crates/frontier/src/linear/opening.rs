@@ -15,8 +15,8 @@ use crate::linear::walk_state::{Opened, WalkState};
 pub struct Opening {
     /// What is done about an earlier run.
     pub resume: Resume,
-    /// The same run goes on after a crash: holes stay holes, and whatever was decided when the run
-    /// began still holds.
+    /// The same run goes on after a crash: holes stay holes, and the decisions of its
+    /// beginning still hold.
     pub is_recovery: bool,
     /// Asks once more for the misses at which a leg stopped: pages may have come since. This is for
     /// walks that are repeated day by day; else the same walk twice fetches nothing twice.
@@ -101,7 +101,7 @@ pub enum ResumeNote {
         /// The step now.
         to: u64,
     },
-    /// The margin is another one: the stop is computed anew from what is known.
+    /// The margin is another one: the stop is computed again from the known states.
     Margin {
         /// Of the earlier run.
         from: u64,
@@ -221,7 +221,10 @@ impl fmt::Display for ResumeNote {
                 )
             }
             Self::Margin { from, to } => {
-                write!(f, "margin {from} is now {to}: the stop is found anew from what is known")
+                write!(
+                    f,
+                    "margin {from} is now {to}: the stop is computed again from the known states"
+                )
             }
             Self::Bounds { from, to } => write!(
                 f,

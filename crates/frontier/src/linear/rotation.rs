@@ -1,5 +1,5 @@
 //! [`Rotation`]: who asks next. Turns are exact: rates 1 and 2 over A and b give A b b A b b. One
-//! that cannot ask now holds up nobody, and is owed no more than the rest of its turn.
+//! that cannot ask now holds up no other, and is owed no more than the rest of its turn.
 
 /// Places that take turns by their rates.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Rotation {
         Self { seats: rates.iter().enumerate().map(seat).collect(), at: 0 }
     }
 
-    /// Whose turn it is, among those that can ask. If nobody can, nothing changes: a pause of the
+    /// Whose turn it is, among those that can ask. If none can, nothing changes: a pause of the
     /// only host must not begin a new round in the middle of one.
     pub(crate) fn next(&mut self, mut can_ask: impl FnMut(usize) -> bool) -> Option<usize> {
         let count = self.seats.len();

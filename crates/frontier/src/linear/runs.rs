@@ -1,5 +1,5 @@
-//! [`Runs`]: what is known of many ids, as runs of one state. Memory is O(runs), whatever the
-//! number of ids; neighbours of one state are always joined.
+//! [`Runs`]: what is known of many ids, as runs of one state. Memory is O(runs), independent
+//! of the number of ids; neighbours of one state are always joined.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ pub(crate) fn length(run: Run) -> u64 {
 }
 
 impl Runs {
-    /// The run that an offset lies in.
+    /// The run that contains an offset.
     pub(crate) fn at(&self, offset: u64) -> Option<Run> {
         let run = run(self.by_first.range(..=offset).next_back()?);
         (run.last >= offset).then_some(run)

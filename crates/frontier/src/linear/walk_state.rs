@@ -21,7 +21,7 @@ pub struct Opened {
     pub state: WalkState,
     /// What the store has to keep before anything is asked: holes that are retried.
     pub changed: Vec<Run>,
-    /// What became of an earlier run, for the user.
+    /// How an earlier run was continued, for the user.
     pub notes: Vec<ResumeNote>,
 }
 

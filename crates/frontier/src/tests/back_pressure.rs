@@ -37,7 +37,7 @@ fn good_host(number: u64) -> String {
     format!("good{number}.test")
 }
 
-/// Crawl 1: a site of ten hosts and three others, with so many pages each.
+/// Crawl 1: a site of ten hosts and three others, with `pages` pages each.
 fn sim(fairness: Fairness, is_shared: bool, pages: u64) -> Sim<Plain> {
     let mut sim = Sim::new(Plain { is_shared });
     sim.start(1, politeness(fairness), None);
@@ -79,7 +79,7 @@ fn others_are_served_while_a_site_is_blocked() {
     }
 }
 
-/// What a site missed while it was blocked is not made good at the others' expense.
+/// What a site missed while it was blocked is not caught up at the others' expense.
 #[test]
 fn others_do_not_stand_still_when_a_site_is_released() {
     let mut sim = sim(Fairness::Equal, false, 100);
@@ -126,7 +126,7 @@ fn a_block_holds_for_every_crawl() {
     assert_eq!((sim.pages_of(1), sim.pages_of(2)), (1, 1));
 }
 
-/// Whatever is blocked and released, and in whatever order: once all is released, nothing is left.
+/// Sites are blocked and released in any order: once all is released, nothing is left.
 #[test]
 fn nothing_is_stuck_after_any_blocks() {
     for seed in 1..=40 {

@@ -94,12 +94,12 @@ fn weighted_lets_the_quick_site_run_ahead() {
     let mut sim = sim(unequal_three(), Fairness::Weighted, 8);
     let shares = shares(&mut sim, 1000);
     let quick = shares.iter().copied().max().unwrap();
-    assert!(quick > 700, "nobody waits for the slower ones: {shares:?}");
+    assert!(quick > 700, "no site waits for the slower ones: {shares:?}");
 }
 
 #[test]
 fn weighted_serves_the_least_served_first_when_workers_are_short() {
-    // One worker, equal response times: whoever may be asked shares equally, however many links
+    // One worker, equal response times: sites that may be asked share equally, however many links
     // its pages have.
     let twins = sites(&[("poor.example", 10, 2), ("rich.test", 10, 20)]);
     let mut sim = sim(twins, Fairness::Weighted, 1);

@@ -11,7 +11,7 @@ use crate::{CrawlStart, Frontier, Next, PageCost};
 
 const CRAWL: CrawlNo = CrawlNo(1);
 
-/// A crawl with so many queued URLs of one host, which may be asked without pause.
+/// A crawl with `urls` queued URLs of one host, which may be asked without pause.
 fn frontier(urls: u64, head_max: usize) -> Frontier {
     let mut frontier = Frontier::with_head_max(head_max);
     let politeness = Politeness {
@@ -99,7 +99,7 @@ fn a_costly_host_is_asked_for_one_page_at_a_time_and_after_a_pause() {
     frontier.parsed(&host(), PageCost { cpu_ms: 100, has_killed: false }, Moment(100));
     commit(&mut frontier, &first);
     assert_eq!(next(&mut frontier, 2_099), None, "it is left alone");
-    assert_eq!(next(&mut frontier, 60_000), None, "nobody knows yet what the second costs");
+    assert_eq!(next(&mut frontier, 60_000), None, "it is not known yet what the second costs");
     commit(&mut frontier, &second);
     let third = next(&mut frontier, 60_000).unwrap();
     fetch(&mut frontier, &third, 60_000);

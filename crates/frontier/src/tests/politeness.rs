@@ -1,4 +1,4 @@
-//! An hour of a thousand hosts: nobody is asked too often, and no time is lost.
+//! An hour of a thousand hosts: no host is asked too often, and no time is lost.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -14,7 +14,7 @@ struct ManyHosts {
     sharing: u64,
     connect_ms_max: u64,
     response_ms_max: u64,
-    /// Hosts from this number on have only so many pages.
+    /// Hosts from this number on have few pages.
     endless_below: u64,
     pages_of_others: u64,
 }

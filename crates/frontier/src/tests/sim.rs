@@ -84,7 +84,7 @@ pub(super) fn page(visit: &Visit, status: u16) -> FetchOutcome {
     })
 }
 
-/// Whoever cannot be reached is silent.
+/// A host that cannot be reached is silent.
 pub(super) fn network_sign(outcome: &FetchOutcome) -> NetworkSign {
     match outcome {
         FetchOutcome::Failed { .. } | FetchOutcome::Refused { .. } => NetworkSign::Unknown,
@@ -242,7 +242,7 @@ impl<W: Web> Sim<W> {
         }
     }
 
-    /// Puts URLs into the store and tells nobody, as if they were from an earlier run.
+    /// Puts URLs into the store without an event, as if they were from an earlier run.
     pub(super) fn store_quietly(&mut self, no: u32, url: PageUrl) {
         self.admit(CrawlNo(no), url, 0);
     }

@@ -150,14 +150,14 @@ fn dead_crawls_hold_up_nobody_who_comes_after_them() {
         (0..20).for_each(|number| sim.seed(no, url(&format!("dead{no}.com"), number)));
     }
     sim.run_until(Moment(40_000));
-    assert!(sim.frontier.suspects_network_since().is_some(), "nobody has answered yet");
+    assert!(sim.frontier.suspects_network_since().is_some(), "no host has answered yet");
     assert!((1..=8).all(|no| sim.frontier.cut_off_since(CrawlNo(no)).is_some()));
     sim.start(9, no_delay(), None);
     sim.seed(9, url("good.com", 0));
     assert_eq!(sim.frontier.cut_off_since(CrawlNo(9)), None, "it has not failed");
     sim.run_until(Moment(41_000));
     assert!(sim.pages_of(9) >= 10, "it does not wait for trials: {} pages", sim.pages_of(9));
-    assert_eq!(sim.frontier.suspects_network_since(), None, "somebody has answered");
+    assert_eq!(sim.frontier.suspects_network_since(), None, "a host has answered");
     assert_eq!(sim.frontier.cut_off_since(CrawlNo(1)), None);
 }
 
@@ -214,7 +214,7 @@ fn a_witness_that_answers_ends_the_suspicion_at_once() {
     sim.run_until(Moment(1_000));
     sim.seed(1, url("good.com", 500));
     sim.run(Moment(60_000), |sim| sim.frontier.suspects_network_since().is_some());
-    let since = sim.frontier.suspects_network_since().expect("nobody else is asked");
+    let since = sim.frontier.suspects_network_since().expect("no other host is asked");
     sim.prerequisite(1, url("good.com", 501));
     sim.run_until(since.plus_ms(200));
     assert_eq!(sim.frontier.suspects_network_since(), None, "it was asked without waiting");
@@ -381,7 +381,7 @@ fn a_crawl_of_one_host_that_goes_on_before_the_network_loses_nothing() {
     assert_eq!(sim.pages_of(1), 5);
 }
 
-/// Without a route, nobody needs a second opinion.
+/// Without a route, no second host need fail.
 #[test]
 fn a_machine_without_a_route_blames_no_host() {
     let (mut sim, watch) = late(90_000, NetworkSign::Down);
@@ -424,7 +424,7 @@ fn a_crawl_of_one_silent_host_ends() {
     assert!(sim.now < Moment(20_000), "{:?}", sim.now);
 }
 
-/// Somebody refused while we suspected ourselves: the network works.
+/// A connection was refused while we suspected ourselves: the network works.
 #[test]
 fn a_refused_connection_ends_the_suspicion() {
     let (mut sim, watch) = late(u64::MAX, NetworkSign::Unknown);

@@ -70,7 +70,7 @@ impl<'s> DocumentReader<'s> {
             }
             section.stems.push(' ');
             let is_told = written == Depth::Sparse && known.is_own_stem() && !known.is_function;
-            // Nobody asks how often a word as written is in a page: once is enough, and half the work.
+            // Ranking does not use the frequency of a word as written: once is enough, and half the work.
             if !is_told && known.listed_in != self.document {
                 known.listed_in = self.document;
                 self.written.push_str(known.written());

@@ -152,7 +152,7 @@ impl StemPool {
     /// Memories that are kept: as many as searches commonly run at the same time.
     const KEPT_MAX: usize = 8;
 
-    /// Runs something with a memory that nobody else uses meanwhile.
+    /// Runs something with exclusive use of a cache of stems.
     pub(crate) fn lease<T>(&self, run: impl FnOnce(&mut Stems) -> T) -> T {
         let mut stems = self.kept().pop().unwrap_or_default();
         let result = run(&mut stems);

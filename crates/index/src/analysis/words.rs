@@ -3,7 +3,7 @@
 
 use icu_normalizer::DecomposingNormalizerBorrowed;
 
-/// Longer words are cut: nobody types them, and each would be a dictionary entry of its own.
+/// Longer words are cut: queries do not have them, and each would be a dictionary entry of its own.
 const WORD_BYTES_MAX: usize = 64;
 
 /// A word's place in its text.

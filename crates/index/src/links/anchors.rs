@@ -125,7 +125,7 @@ struct Name {
 }
 
 impl Names {
-    /// Somebody calls the page so.
+    /// Counts a link with this text.
     pub(crate) fn add(&mut self, text: &str, language: Option<Language>) {
         let text = text.trim().to_lowercase();
         if text.is_empty() {

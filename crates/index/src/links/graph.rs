@@ -146,7 +146,7 @@ impl Adjacency {
         let mut ranks = vec![even; nodes];
         let mut next = vec![0.0; nodes];
         for _ in 0..ROUNDS_MAX {
-            // The rank of pages without links would vanish; a reader there begins anew anywhere.
+            // The rank of pages without links would vanish; a reader there jumps to any page.
             let lost: f64 = ranks
                 .iter()
                 .zip(&self.degrees)

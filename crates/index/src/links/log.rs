@@ -32,7 +32,7 @@ const FRAME_HEAD_BYTES: usize = 12;
 /// How much of the log counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LogEnd {
-    /// Which file: a log that loses rows is written anew under the next number.
+    /// Which file: a log that loses rows is rewritten under the next number.
     pub(crate) generation: u32,
     /// Length of the file.
     pub(crate) bytes: u64,
@@ -145,7 +145,7 @@ impl LinkLog {
         Ok(())
     }
 
-    /// Writes the log anew without the rows of a crawl. The old file stays until [`LinkLog::open`]
+    /// Rewrites the log without the rows of a crawl. The old file stays until [`LinkLog::open`]
     /// or [`LinkLog::forget_before`] is told that a commit knows the new one.
     pub(crate) fn without_crawl(&self, crawl: CrawlNo) -> Result<Self, IndexError> {
         let end = LogEnd { generation: self.end.generation.wrapping_add(1), ..LogEnd::default() };

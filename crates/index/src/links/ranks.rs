@@ -3,7 +3,7 @@
 //! Columns of an index segment never change, and every new link changes every rank. So ranks are a
 //! file of their own beside the index: twelve bytes per page, in memory while the index is open,
 //! replaced whole. A search looks up the few hundred pages that it ranks. Lost or damaged, the file
-//! is as good as empty: ranks are worked out anew from the log of links.
+//! is as good as empty: ranks are computed again from the log of links.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! Searches the stored columns for a regular expression. The matcher takes linear time whatever the
+//! Searches the stored columns for a regular expression. The matcher takes linear time for every
 //! pattern, and reads pages, newest first, until it has the hits that were asked for.
 
 use regex::{Regex, RegexBuilder};

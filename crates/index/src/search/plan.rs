@@ -3,7 +3,7 @@
 //!
 //! The language of a query is rarely known, and pages were stemmed each in its own language. So a
 //! word is looked up under its stem in every language that the index holds, and as written: a page
-//! that has the word exactly is found, whatever language it is in. Only the common words of a long query
+//! that has the word exactly is found in any language. Only the common words of a long query
 //! find nothing by themselves.
 
 use tantivy::query::{
@@ -30,7 +30,7 @@ const PREFIXED_MAX: usize = 24;
 const LIKE_WORDS_MAX: usize = 4;
 /// Words of a query that find pages however common they are: the rarest.
 const FINDING_WORDS: usize = 6;
-/// A word is common if it stands in one page of so many.
+/// A word is common if one page in this many has it.
 const COMMON_ONE_IN: u64 = 10;
 /// How many words stand in for an unknown one.
 const LIKE_MAX: usize = 3;

@@ -152,7 +152,7 @@ impl Ranking<'_> {
         Ok(())
     }
 
-    /// How telling a word is that stands in so many pages.
+    /// Inverse document frequency of a word that `docs` pages have.
     pub(crate) fn rarity(&self, docs: u64) -> f32 {
         let all = self.view.searcher.num_docs().max(docs) as f32;
         let docs = docs as f32;
@@ -348,7 +348,7 @@ impl Sections {
         if leads { sum + LEAD_EXTRA } else { sum }
     }
 
-    /// Leaves the positions that lie in the wanted columns.
+    /// Keeps the positions in the wanted columns.
     fn keep_columns(self, positions: &mut Vec<u32>, columns: &[Column]) {
         if columns.is_empty() {
             return;

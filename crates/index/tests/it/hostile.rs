@@ -114,7 +114,7 @@ proptest! {
         let web = Web::of(&[page("https://a.example/x", &title, &text), page("https://b.example/y", "y", "y")]);
         let results = web.index.search(&Query::new(&query)).unwrap();
         prop_assert!(results.hits.len() <= 2);
-        // Whatever word a page has, it is found by it.
+        // A page is found by every word that it has.
         if let Some(word) = text.split_whitespace().find(|word| word.chars().all(char::is_alphanumeric)) {
             let found = web.paths(&format!("+{word}"));
             prop_assert!(found.contains(&"x".to_owned()), "{:?}", word);

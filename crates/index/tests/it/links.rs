@@ -62,9 +62,9 @@ fn the_best_linked_come_first() {
     let sites = web.index.top_sites(&OfCrawls::default(), 10).unwrap();
     assert_eq!((sites[0].site.as_str(), sites[0].pages), ("hub.example", 1));
     assert_eq!(sites.len(), 4);
-    let nobody = OfCrawls { only: Some(CrawlNo(9)), ..OfCrawls::default() };
-    assert!(web.index.top_pages(&nobody, 10).unwrap().is_empty());
-    assert!(web.index.top_sites(&nobody, 10).unwrap().is_empty());
+    let no_crawl = OfCrawls { only: Some(CrawlNo(9)), ..OfCrawls::default() };
+    assert!(web.index.top_pages(&no_crawl, 10).unwrap().is_empty());
+    assert!(web.index.top_sites(&no_crawl, 10).unwrap().is_empty());
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn what_links_say_survives_on_disk() {
     assert_eq!(index.top_pages(&OfCrawls::default(), 1).unwrap()[0].url, HUB);
 }
 
-/// Lost or damaged, it is worked out anew; the index itself is as good as before.
+/// Lost or damaged, it is computed again; the index itself is as good as before.
 #[test]
 fn what_links_say_can_be_lost() {
     let dir = tempfile::tempdir().unwrap();

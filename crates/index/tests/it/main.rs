@@ -1,4 +1,4 @@
-//! What an index promises to whoever uses it.
+//! What an index promises to its users.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

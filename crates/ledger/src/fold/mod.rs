@@ -4,15 +4,19 @@
 //! wrote are read back from the batch. So the same events in the same order give the same rows, however
 //! they are cut into batches. Nothing here reads a clock or a random source.
 
-mod admit;
-mod budget;
 mod crawls;
-mod give_up;
-mod held;
-mod ids;
-mod pages;
+
+mod admit;
 mod seen;
+
+mod budget;
+mod held;
+
+mod pages;
 mod visits;
+
+mod give_up;
+mod ids;
 
 use std::collections::{HashMap, HashSet};
 

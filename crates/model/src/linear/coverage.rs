@@ -99,7 +99,7 @@ pub struct IdRun {
     pub last: u64,
     /// How many, by the step.
     pub count: u64,
-    /// What became of them.
+    /// The state of all of them.
     pub state: IdState,
 }
 

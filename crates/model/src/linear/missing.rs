@@ -1,5 +1,5 @@
 //! [`MissingRules`]: which answers mean that a page does not exist. A page that failed is another
-//! thing: nobody knows whether it exists, so it is asked again.
+//! thing: it may exist, so it is retried.
 
 use serde::{Deserialize, Serialize};
 

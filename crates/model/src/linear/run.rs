@@ -1,11 +1,11 @@
-//! [`Run`]: what became of a stretch of ids, and [`overlay`], the one rule by which runs change.
+//! [`Run`]: a range of ids in one state, and [`overlay`], the one rule by which runs change.
 //! The frontier's memory and the store's rows both follow it, so they cannot differ.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Retry;
 
-/// What became of an id. An id of which nothing is known has no state.
+/// The state of an id. An id that was never asked has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdState {
@@ -62,7 +62,7 @@ pub enum IdOutcome {
     Content,
     /// It does not exist.
     Missing,
-    /// Nobody knows whether it exists.
+    /// It is unknown whether it exists.
     Failed(Retry),
 }
 
@@ -74,7 +74,7 @@ pub struct Run<S = IdState> {
     pub first: u64,
     /// The highest position.
     pub last: u64,
-    /// What became of all of them.
+    /// The state of all of them.
     pub state: S,
 }
 

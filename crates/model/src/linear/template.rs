@@ -167,7 +167,7 @@ impl Template {
         (self.spell(id) == url.as_str()).then_some(id)
     }
 
-    /// The host that is asked, whatever the id.
+    /// The host that is asked, the same for all ids.
     pub fn host(&self) -> &Host {
         &self.host
     }

@@ -110,7 +110,7 @@ pub enum WalkError {
         /// The highest id.
         max: u64,
     },
-    /// Nobody said where to begin.
+    /// No start was given.
     #[error("the first id is not known")]
     NoStart {
         /// Which way it would go.
@@ -179,7 +179,7 @@ words! { Direction { Ascending = "ascending", Descending = "descending" } }
 /// A walk whose rules were checked.
 ///
 /// Ids are counted in *positions*: an id of the walk is `position * step + rest`. Neighbouring ids
-/// have neighbouring positions whatever the step, and a position does not depend on bounds or
+/// have neighbouring positions with every step, and a position does not depend on bounds or
 /// start, so that what is known about it survives when those change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "WalkRules", into = "WalkRules")]

@@ -1,4 +1,4 @@
-//! [`positions`]: how many places a pattern can be at in a text, all at once, whatever the text is. It bounds
+//! [`positions`]: how many places a pattern can be at in a text, all at once, for any text. It bounds
 //! what a byte costs that is matched.
 
 use regex_syntax::hir::{Class, Hir, HirKind, Look, Repetition};

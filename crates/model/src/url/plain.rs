@@ -1,6 +1,6 @@
 //! URLs in which nothing is left to normalise: nearly all links between pages, told in one pass.
 //!
-//! Whatever is not plain is read by the url crate, which knows the whole standard. What is called
+//! Any other URL is read by the url crate, which knows the whole standard. What is called
 //! plain here must be spelled exactly as that crate would spell it; a property test holds both
 //! against each other.
 

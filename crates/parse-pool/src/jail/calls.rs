@@ -1,6 +1,6 @@
 //! The system calls that a jailed child may make. All others fail with `EPERM`.
 //!
-//! Whatever takes a file descriptor is allowed for the socket alone (and standard error, for last
+//! A call that takes a file descriptor is allowed for the socket alone (and standard error, for last
 //! words), so that a descriptor that the child inherited by accident is of no use to it. Memory
 //! may be mapped, but not from a file, and not to be run as code.
 
@@ -12,7 +12,7 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-/// Allowed whatever their arguments are.
+/// Allowed with any arguments.
 const FREE: &[i64] = &[
     // Memory.
     libc::SYS_brk,

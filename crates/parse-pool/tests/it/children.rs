@@ -103,7 +103,7 @@ fn spin() -> ! {
     }
 }
 
-/// Keeps the CPU busy for so long, whatever else the machine does.
+/// Uses this much CPU time, also on a busy machine.
 fn work(cpu: Duration) -> u64 {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
     let (start, mut rounds) = (used(), 0);

@@ -159,13 +159,13 @@ pub(crate) fn only_the_page_that_kills_is_charged_for_it() {
     assert_eq!(read.iter().map(|page| page.deaths).collect::<Vec<_>>(), [0, 2, 0]);
     assert!(read[1].cpu >= Duration::from_millis(300), "{:?}", read[1].cpu);
     assert!(read[0].cpu < Duration::from_millis(100), "{:?}", read[0].cpu);
-    // One that dies only in company: nobody is known to have done it.
+    // One that dies only in a batch: no single page is known to have done it.
     let pages = ["/abort-unless-first", "/"].map(page);
     let read = test.pool.parse_all(&pages.each_ref(), VisibleText::Left).unwrap();
     assert_eq!(read.iter().map(|page| page.deaths).collect::<Vec<_>>(), [0, 0]);
 }
 
-/// Somebody must not wait for a page any longer: neither who has it read, nor who waits for a child.
+/// An interrupt ends a wait for a page as well as a wait for a child.
 pub(crate) fn an_interrupt_ends_what_is_under_way() {
     let test = one_child();
     let pid = test.child_pid();

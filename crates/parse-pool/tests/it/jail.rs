@@ -5,7 +5,7 @@ use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, Visibl
 use crate::attempts::{self, ATTEMPTS};
 use crate::support::{Plan, html, one_child, page};
 
-/// What was read, whatever it took.
+/// What was read, without its cost.
 fn readings<T>(pages: Result<Vec<ReadPage<T>>, PoolError>) -> Vec<Reading<T>> {
     pages.unwrap().into_iter().map(|page| page.reading).collect()
 }

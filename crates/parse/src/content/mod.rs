@@ -3,16 +3,21 @@
 //!
 //! Nothing here follows a link or runs a script.
 
-mod code;
-mod feed;
-mod forms;
 mod head;
 mod headings;
-mod html;
-mod images;
-mod json_ld;
+
 mod lists;
 mod tables;
+
+mod forms;
+mod images;
+
+mod code;
+
+mod feed;
+mod json_ld;
+
+mod html;
 
 use html5ever::{LocalName, local_name, ns};
 use telusur_model::{PageContent, PageUrl};

@@ -13,9 +13,9 @@ type Start = [u8; 4];
 type Weight = [u8; 2];
 
 static TABLE: &[u8] = include_bytes!("../../data/languages.bin");
-/// The steps of a weight: so many are a factor of e.
+/// Steps of a weight per factor of e.
 const STEPS: u32 = 24;
-/// Nobody is in doubt about a lead of a factor of e to the power of this.
+/// A lead of a factor of e to the power of this is certain.
 const CERTAIN: u32 = 40 * STEPS;
 /// Letters that are read at least before one language can have won.
 const LETTERS_MIN: u32 = 30;

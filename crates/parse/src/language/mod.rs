@@ -1,4 +1,4 @@
-//! The language of a text, by its letters and by what the page declares.
+//! The language of a text, by its letters and by what the page declares (`docs/decisions/0012`).
 
 mod letters;
 mod malay;

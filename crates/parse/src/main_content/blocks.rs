@@ -356,7 +356,7 @@ impl<'t> Cutter<'t> {
         }
     }
 
-    /// Two line breaks without a word between them are a paragraph to whoever looks at the page.
+    /// Two line breaks without a word between them are a paragraph to a reader of the page.
     fn break_line(&mut self) {
         self.line_breaks += 1;
         if self.line_breaks >= 2 && self.verbatim_open == 0 {

@@ -23,7 +23,7 @@ pub(super) struct Forest {
     pub certain: f32,
 }
 
-/// A place to stop: after so many trees, if the votes are below the first or above the second bound.
+/// A place to stop: after this number of trees, if the votes are below the first or above the second bound.
 pub(super) struct Stop {
     pub trees: usize,
     pub votes_min: f32,

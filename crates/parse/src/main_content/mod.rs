@@ -6,17 +6,22 @@
 //! the best answer. There is no rule for any single site or kind of page: what kind of page it is,
 //! is among the numbers.
 
-mod blocks;
-mod choice;
-mod features;
-mod forest;
-mod hints;
 mod page;
-mod quick_hash;
+
+mod blocks;
+mod features;
+
+mod hints;
 mod signs;
 mod told;
-mod weights;
 mod words;
+
+mod quick_hash;
+
+mod forest;
+mod weights;
+
+mod choice;
 
 pub(crate) use self::signs::PageSigns;
 pub(crate) use self::told::{Telling, Told};

@@ -21,7 +21,7 @@
 //! by hand, and tried only on the pages that the trees were learned from: F1 stays at 0.916 on the 812
 //! and goes from 0.9695 to 0.9692 on the 181. Pages that are nearly all content are read a tenth faster.
 //!
-//! Whoever changes `features` must learn new trees: the first number of a fork is the place of a
+//! A change of `features` needs new trees: the first number of a fork is the place of a
 //! feature in its row.
 
 use crate::main_content::forest::{Forest, LEAF as L, Stop};

@@ -1,5 +1,5 @@
 //! [`TextCounts`]: what a text is made of, counted in one pass that also turns its words into
-//! numbers. Whoever compares words compares these, and never looks at the text again.
+//! numbers. Later steps compare these numbers, and never look at the text again.
 
 use crate::main_content::blocks::mix;
 
@@ -12,7 +12,7 @@ pub(crate) struct TextCounts {
     pub digits: u32,
     pub capitals: u32,
     pub currency_signs: u32,
-    /// The same for the same words, whatever stands between them.
+    /// The same for the same words, with anything between them.
     pub hash: u64,
 }
 

@@ -331,7 +331,7 @@ impl<'t> Writer<'t> {
         closing
     }
 
-    /// Closes what is open; whatever comes next opens it again.
+    /// Closes what is open; the next text opens it again.
     fn close_inlines(&mut self) {
         for open in self.inlines.iter_mut().rev() {
             if let Some(closing) = open.closing.take() {

@@ -1,4 +1,4 @@
-//! The inside of a tag behind its name. Only attributes that somebody reads are kept; the others
+//! The inside of a tag behind its name. Only attributes that the parser uses are kept; the others
 //! are skipped at the speed of a search for the closing quote.
 
 use std::sync::LazyLock;

@@ -2,8 +2,8 @@
 //!
 //! html5ever has a tokenizer too, but it takes four fifths of the time of a page, keeps every
 //! attribute of every tag, and is quadratic in the attributes of one tag. This one runs over the
-//! bytes, shares the page's buffer instead of copying, and keeps only the attributes that somebody
-//! reads. The tests hold it against html5ever's, token by token.
+//! bytes, shares the page's buffer instead of copying, and keeps only the attributes that the parser
+//! uses. The tests hold it against html5ever's, token by token.
 
 mod attributes;
 mod char_refs;
@@ -85,7 +85,7 @@ pub(crate) trait Sink {
     fn text(&mut self, text: StrTendril);
     /// A NUL in text, which is ignored or replaced depending on where it stands.
     fn nul(&mut self);
-    /// A comment; nobody needs to know what is in it.
+    /// A comment, without its text.
     fn comment(&mut self);
     fn doctype(&mut self, doctype: Doctype);
     fn start_tag(&mut self, tag: Tag) -> Next;

@@ -1,4 +1,4 @@
-//! What the crate promises to whoever calls it.
+//! What the crate promises to its callers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

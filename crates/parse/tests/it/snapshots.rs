@@ -2,7 +2,7 @@
 //! want to see it. Each page `pages/NAME.html` has its `pages/NAME.txt`.
 //!
 //! After a change that is meant, `TELUSUR_SNAPSHOTS=write cargo test -p telusur-parse snapshots`
-//! writes them anew; what changed is for the eyes of whoever commits it.
+//! writes them again; review the changes before the commit.
 
 use std::fmt::Write;
 use std::path::Path;

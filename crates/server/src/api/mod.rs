@@ -3,16 +3,21 @@
 //! description at `/api/v1/openapi.json` cannot differ from what is served.
 
 mod crawls;
-mod events;
-mod imports;
-mod keys;
-mod lists;
 mod operations;
+
+mod events;
+mod lists;
+
+mod imports;
 mod pages;
-mod s1;
 mod search;
-mod system;
+
 mod web;
+
+mod keys;
+mod system;
+
+mod s1;
 
 use axum::middleware::from_fn_with_state;
 use utoipa_axum::router::OpenApiRouter;

@@ -2,24 +2,33 @@
 //! first service, the web pages. It knows nothing of HTTP. What a data directory knows is read from its
 //! store and control; what runs, runs in the engine.
 
-mod blocking_pool;
-mod catalog;
-mod export;
-mod feed;
-mod keys;
-mod lists;
-mod lone_fetch;
-mod operations;
-mod orders;
-mod pages;
 mod request;
+
+mod orders;
+
+mod operations;
 mod run_queue;
-mod s1;
-mod scrub;
-mod search;
-mod site_map;
 mod sudden_ends;
+
+mod catalog;
 mod view;
+
+mod feed;
+mod lists;
+
+mod pages;
+mod search;
+
+mod export;
+
+mod lone_fetch;
+mod site_map;
+
+mod keys;
+mod scrub;
+
+mod blocking_pool;
+mod s1;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -2,22 +2,29 @@
 //! Every page works without scripts; scripts only make some of them move. What comes from the web is
 //! shown as text: templates escape it, and nothing is ever loaded from another site.
 
+mod frame;
+mod words;
+
+mod search;
+
+mod crawls;
+mod new_crawl;
+
+mod live;
+
+mod crawl_lists;
+mod orders;
+
+mod coverage;
+mod page;
+
+mod explain;
+mod system;
+
 mod assets;
 mod bars;
-mod coverage;
-mod crawl_lists;
-mod crawls;
-mod explain;
 mod forms;
-mod frame;
-mod live;
-mod new_crawl;
 mod numbers;
-mod orders;
-mod page;
-mod search;
-mod system;
-mod words;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};

@@ -4,13 +4,15 @@
 //! value is written and checked alike on the command line, in the environment and in files.
 
 mod crawl;
-mod given;
 mod linear;
+mod wire;
+
 mod pages;
 mod search;
 mod serve;
+
+mod given;
 mod space;
-mod wire;
 
 use std::path::PathBuf;
 

@@ -11,13 +11,12 @@ use telusur_ledger::NewCrawl;
 use telusur_model::{
     Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind, Seeds,
 };
-use telusur_store_embedded::DataDir;
 use telusur_testkit::fake_web::PageCounts;
 use telusur_testkit::{FakeWeb, FakeWebSpec, serve};
 
 use super::findable::FindableWatch;
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, DataDir};
 use crate::cli::BenchArgs;
 use crate::crawl_request::crawl_settings;
 use crate::foreground::{Foreground, parsers};

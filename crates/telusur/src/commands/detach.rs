@@ -8,10 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, DataDir};
 use crate::json::write_json_line;
 use crate::message::{Code, Message};
 use crate::process::as_user;

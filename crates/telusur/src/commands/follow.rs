@@ -15,11 +15,10 @@ use telusur_engine::{
 };
 use telusur_index::{IndexLimits, SearchIndex};
 use telusur_model::Clock;
-use telusur_store_embedded::DataDir;
 use tokio::sync::oneshot;
 
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, DataDir};
 use crate::foreground::{Signals, Told};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};

@@ -7,10 +7,9 @@ use serde_json::json;
 use telusur_engine::SystemClock;
 use telusur_model::Clock;
 use telusur_server::{KeyFile, KeyRingError, Scope, StoredKey};
-use telusur_store_embedded::DataDir;
 
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, DataDir};
 use crate::cli::KeyCommand;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};

@@ -1,34 +1,48 @@
 //! Carries commands out: reads the command line, finds the settings, runs the command and turns
 //! its end into an exit code.
 
-mod bench;
-mod config;
-mod coverage;
 mod crawl;
-mod demo;
+mod linear;
+mod run;
+
 mod detach;
+
+mod show;
+mod watch;
+
+mod manage;
+
+mod coverage;
 mod explain;
+mod page;
+
 mod export;
+
 mod fetch;
-mod findable;
-mod follow;
+mod inspect;
+
+mod rank;
+mod search;
+
 mod import;
 mod index;
-mod inspect;
-mod key;
-mod linear;
-mod manage;
-mod page;
 mod politeness;
-mod rank;
+
+mod serve;
+
+mod key;
+
+mod follow;
+
 mod recover;
 mod reparse;
-mod run;
-mod search;
-mod serve;
-mod show;
 mod verify;
-mod watch;
+
+mod config;
+mod demo;
+
+mod bench;
+mod findable;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};

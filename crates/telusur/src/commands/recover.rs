@@ -7,10 +7,9 @@ use serde_json::json;
 use telusur_engine::SystemClock;
 use telusur_ledger::{LostPage, RecoverProgress, Recovered, UnreadableBytes};
 use telusur_model::Clock;
-use telusur_store_embedded::{RecoverInto, RecoveryProgress};
 
 use super::{Outcome, Session};
-use crate::backend;
+use crate::backend::{self, RecoverInto, RecoveryProgress};
 use crate::cli::RecoverArgs;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};

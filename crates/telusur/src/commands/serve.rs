@@ -18,11 +18,10 @@ use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
 use telusur_ledger::StoreError;
 use telusur_model::Clock;
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
-use telusur_store_embedded::DataDir;
 use tokio::net::TcpListener;
 
 use super::{Failure, Outcome, Session, crawl, key};
-use crate::backend::{self, OpenStore, engine_message};
+use crate::backend::{self, DataDir, OpenStore, engine_message};
 use crate::cli::ServeArgs;
 use crate::crawl_request::{crawl_request, settings_of};
 use crate::foreground::{Signals, parse_threads, parser, parsers};
@@ -163,7 +162,7 @@ async fn start_again_with_space(
             code = signals.stop() => return Ok(code),
             () = tokio::time::sleep(SPACE_LOOK_EVERY) => {}
         }
-        if telusur_store_embedded::free_bytes(dir).is_ok_and(|free| free >= needed) {
+        if backend::free_bytes(dir).is_ok_and(|free| free >= needed) {
             break;
         }
     }

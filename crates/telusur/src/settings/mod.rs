@@ -4,15 +4,19 @@
 //! short names (`CRAWL_DELAY_MS` and its kin), the same two in `.env`, configuration files (a later
 //! file wins), defaults. A list that is set replaces the list below it.
 
-mod dot_env;
+mod registry;
+mod value;
+
+mod origin;
+mod resolve;
+
 mod environment;
+
+mod dot_env;
 mod file;
 mod job;
+
 mod opening;
-mod origin;
-mod registry;
-mod resolve;
-mod value;
 
 #[cfg(test)]
 mod tests;

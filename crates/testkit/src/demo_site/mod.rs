@@ -159,7 +159,7 @@ impl DemoSite {
         }
     }
 
-    /// Whatever is not simply 200 and a page or a file.
+    /// Answers other than 200 with a page or a file.
     fn odd_answer(&self, path: &str, query: &str) -> Option<FakeAnswer> {
         let [first, second, third, end] = REDIRECT_CHAIN;
         let [one, other] = REDIRECT_LOOP;

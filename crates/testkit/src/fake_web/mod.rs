@@ -301,7 +301,7 @@ pub struct LiveWeb {
 }
 
 impl LiveWeb {
-    /// A web that nobody has asked yet.
+    /// A web without any request yet.
     pub fn new(web: FakeWeb) -> Self {
         Self { web, faults_over: Mutex::default() }
     }

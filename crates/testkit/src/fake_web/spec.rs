@@ -50,12 +50,12 @@ impl Default for FakeWebSpec {
 /// How many pages each host has; at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageCounts {
-    /// So many altogether, the same number on every host (give or take one).
+    /// A total, spread evenly over all hosts (give or take one page).
     Even {
         /// Pages of all hosts.
         total: u64,
     },
-    /// So many altogether; the second host has half as many as the first, the third a third …
+    /// A total; the second host has half as many as the first, the third a third …
     Zipf {
         /// Pages of all hosts.
         total: u64,

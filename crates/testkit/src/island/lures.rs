@@ -97,7 +97,7 @@ impl Lures {
         Self { authorities: spelled.chain(named).collect() }
     }
 
-    /// The address of a name, the `asked`-th time that somebody wants to know.
+    /// The address of a name at its `asked`-th lookup.
     pub(super) fn addresses(name: &str, asked: usize) -> Vec<IpAddr> {
         let inner = |text: &str| text.parse().expect("written down here");
         if name == "metadata.google.internal" {
@@ -159,7 +159,7 @@ impl Lures {
         if let Some(number) = number_in(label, "robots-") {
             return match path {
                 "/robots.txt" => FakeAnswer::redirect(302, self.url("robots", number)),
-                _ => FakeAnswer::html("nobody knows the rules of this host"),
+                _ => FakeAnswer::html("the rules of this host are unknown"),
             };
         }
         if let ("/robots.txt", true) = (path, label != "maps") {

@@ -17,7 +17,7 @@ pub use self::proof::{GuardProof, GuardReport};
 /// Where the island's name server answers.
 const NAME_SERVER: &str = "93.184.216.53";
 
-/// A command that runs a program on an island: nobody else is there, and nothing leads away.
+/// A command that runs a program on an island: no other machine is there, and no route leads away.
 pub fn on_island(program: &Path) -> Command {
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--net", "--mount", "--"]).arg(program);

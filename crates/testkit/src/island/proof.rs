@@ -15,7 +15,7 @@ use super::shore::Shore;
 const REFUSALS: [&str; 2] = ["blocked_address", "blocked_port"];
 /// Requests after which a crawl is killed, to be resumed.
 const REQUESTS_BEFORE_KILL: usize = 60;
-/// A proxy at a public address. Nobody has to answer there: it must not be asked for anything inside.
+/// A proxy at a public address. No server need answer there: it must not be asked for anything inside.
 const PROXY: &str = "http://proxy.test:8000";
 /// Of the internal start URLs, the share that is tried in a hurry.
 const SEEDS_STEP: usize = 12;
@@ -196,7 +196,7 @@ impl<Say: FnMut(&str)> Attack<'_, Say> {
             }
         }
         match marks.iter().find(|mark| !refused.contains(mark)) {
-            Some(mark) => Err(format!("{dir}: nobody says that {mark} was refused:\n{told}")),
+            Some(mark) => Err(format!("{dir}: no message says that {mark} was refused:\n{told}")),
             None => {
                 self.report.refused += marks.len();
                 Ok(())
@@ -217,7 +217,7 @@ impl<Say: FnMut(&str)> Attack<'_, Say> {
             }
             tokio::time::sleep(LOOK_PAUSE).await;
         }
-        Err(format!("{when}: {elsewhere} connections to ports where nobody listens"))
+        Err(format!("{when}: {elsewhere} connections to ports without a listener"))
     }
 
     fn command(&self, dir: &str, arguments: &[&str]) -> Command {

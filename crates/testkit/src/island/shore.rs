@@ -1,5 +1,5 @@
-//! [`Shore`]: whoever sets foot on the island is seen here. Visitors of public addresses are served;
-//! the others are written down.
+//! [`Shore`]: takes every connection on the island. Those to public addresses are served;
+//! the others are recorded.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -53,7 +53,7 @@ impl Shore {
         Ok(Self { seen, log, _tasks: tasks })
     }
 
-    /// Connections to addresses where nobody has any business.
+    /// Connections to addresses that are not public.
     pub(super) fn intruders(&self) -> BTreeMap<SocketAddr, u64> {
         lock(&self.seen.intruders).clone()
     }
@@ -90,7 +90,7 @@ async fn receive(listener: TcpListener, responder: Responder, seen: Arc<Seen>) {
     }
 }
 
-/// How many TCP connections were opened from within this network, whatever became of them.
+/// How many TCP connections were opened from within this network, also those that failed.
 fn connections_tried() -> Result<u64, String> {
     let counters = std::fs::read_to_string("/proc/net/snmp").map_err(|error| error.to_string())?;
     let mut lines = counters.lines().filter_map(|line| line.strip_prefix("Tcp: "));

@@ -73,7 +73,7 @@ pub(crate) async fn bind_all(addresses: &[Ipv4Addr]) -> io::Result<Listeners> {
     loop {
         tries_left -= 1;
         match bind_once(addresses).await {
-            // Somebody has the port that we were given on the first address on another one.
+            // The port that we were given on the first address is in use on another one.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries_left > 0 => {}
             other => return other,
         }

@@ -1,4 +1,4 @@
-//! Kills whatever writes or follows a data directory, again and again, while crawls are removed, replaced
+//! Kills processes that write or follow a data directory, again and again, while crawls are removed, replaced
 //! and read again, and checks that every page is in the search index exactly once.
 
 use std::fs::File;
@@ -65,7 +65,7 @@ impl Torture {
             report: FollowReport::default(),
         };
         let ended = processes.torment(&mut say).await;
-        // Nothing is left behind, whatever came of it.
+        // No process is left behind, also after a failure.
         let killed = processes.kill_indexer();
         let report = processes.report;
         served.stop().await;

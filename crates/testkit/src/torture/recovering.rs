@@ -1,5 +1,5 @@
 //! Kills crawls, deletes their `state/`, and recovers it from the bodies, with recoveries that are cut short as
-//! well; and copies the directory of a running crawl. Whatever comes of it is finished and compared with
+//! well; and copies the directory of a running crawl. The recovered crawl is finished and compared with
 //! an undisturbed crawl.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Cuts removals of crawls short, at any moment and in any process, and checks after whatever command comes
-//! next that a crawl is all there or gone: from lists, searches, rows and bodies.
+//! Cuts removals of crawls short, at any moment and in any process, and checks after the next
+//! command that a crawl is all there or gone: from lists, searches, rows and bodies.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -12,7 +12,7 @@ use crate::server::serve;
 
 /// Documents of the large collection. Its removal takes several commits.
 const DOCUMENTS: u64 = 4_000;
-/// Documents of the collection that nobody removes.
+/// Documents of the collection that stays.
 const KEPT_DOCUMENTS: u64 = 20;
 /// How often a process that should come up is looked for.
 const LOOK_PAUSE: Duration = Duration::from_millis(5);
@@ -59,7 +59,7 @@ struct Removing<'a> {
     /// The copy that is worked on.
     dir: PathBuf,
     crawls: Vec<Stored>,
-    /// How long a removal takes that nobody disturbs.
+    /// How long an undisturbed removal takes.
     removal_ms: u64,
     dice: Dice,
     report: RemovalReport,
@@ -132,7 +132,7 @@ impl Removing<'_> {
     async fn cut(&mut self) -> Result<(), String> {
         self.copy()?;
         if self.dice.chance(0.1) {
-            // An index that is gone is made from the store, whatever happens to that.
+            // A missing index is rebuilt from the store, also after a removal that was cut short.
             std::fs::remove_dir_all(self.dir.join("index")).map_err(|error| error.to_string())?;
         }
         let remover = match self.dice.chance(0.25) {

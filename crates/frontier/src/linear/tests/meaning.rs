@@ -8,7 +8,7 @@ use telusur_model::{
 use super::play::{FAILED, Manners, Play, answered, drawn, range, reported, rules, walk};
 use crate::linear::{Linear, LinearNext, Opening, WalkState};
 
-/// Nobody knows anything of the id: it was not asked for after all, or the fault was on this side.
+/// The state of the id is unknown: it was not asked for after all, or the fault was on this side.
 const NOT_COUNTED: IdOutcome = IdOutcome::Failed(Retry::NotCounted);
 
 fn strip(state: &WalkState, cells_max: usize) -> String {
@@ -94,7 +94,7 @@ fn what_was_asked_past_the_stop_is_not_reported() {
 
 #[test]
 fn nothing_more_is_asked_once_the_stop_is_certain() {
-    // 2, 3 and 4 are missing while 1 is still on its way: whatever 1 is, 4 is not passed.
+    // 2, 3 and 4 are missing while 1 is still on its way: with either answer for 1, 4 is not passed.
     let mut linear = Linear::new(vec![opened(WalkRules { margin: 3, ..range(1, 99) })]);
     for _ in 1..=4 {
         assert!(matches!(linear.next(Moment(0), |_| true), LinearNext::Ask { .. }));

@@ -53,9 +53,9 @@ pub(super) struct Manners {
     pub(super) per_host: usize,
     /// Longest answer.
     pub(super) response_ms: u64,
-    /// One event in so many is a kill; 0 is never.
+    /// One event in this many is a kill; 0 is never.
     pub(super) kill_odds: u64,
-    /// One ask in so many is given back, or fails by our own fault; 0 is never.
+    /// One request in this many is given back, or fails by our own fault; 0 is never.
     pub(super) mishap_odds: u64,
 }
 

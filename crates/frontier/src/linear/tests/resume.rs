@@ -299,7 +299,7 @@ fn notes_are_sentences() {
     }
     check(
         ResumeNote::Margin { from: 3, to: 5 },
-        "margin 3 is now 5: the stop is found anew from what is known",
+        "margin 3 is now 5: the stop is computed again from the known states",
     );
     check(
         ResumeNote::Bounds { from: (Some(1), None), to: (Some(1), Some(9)) },

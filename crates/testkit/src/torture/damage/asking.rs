@@ -120,7 +120,7 @@ pub(super) fn judge_message(seen: &Seen, damaged: &str, needs_help: bool) -> Ver
     let told = format!("{}{}", seen.stderr, seen.stdout);
     // A list that was set back names the tables that are gone.
     let parent = damaged.rsplit_once('/').map_or(damaged, |(parent, _)| parent);
-    // The index is derived, and made anew as a whole.
+    // The index is derived, and rebuilt as a whole.
     let names_index = damaged.starts_with("index/") && told.contains("telusur index rebuild");
     let names_file =
         told.contains(damaged) || (parent.contains('/') && told.contains(parent)) || names_index;

@@ -40,7 +40,7 @@ pub enum FileKind {
     IndexSegment,
     LinkLog,
     LinkRanks,
-    /// Anything else: a file that nobody has told the harness of.
+    /// Anything else: a file that the harness does not know.
     Unknown,
 }
 
