@@ -64,7 +64,7 @@ pub struct RecrawlCrawl {
 }
 
 /// A crawl goes on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ResumeCrawl {
     /// Which.
     pub crawl: String,
@@ -92,7 +92,7 @@ pub struct ResumedCrawl {
 }
 
 /// What failed is asked for again.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RetryCrawl {
     /// Which.
     pub crawl: String,

@@ -69,7 +69,7 @@ async fn a_crawl_that_ends_the_engine_twice_is_set_aside() {
     let engine = bench.engine(&store);
     engine.handle().run(good).await.unwrap();
     let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
-    let order = ResumeCrawl { crawl: bad.to_string() };
+    let order = ResumeCrawl { crawl: bad.to_string(), ..Default::default() };
     let replied = tokio::task::spawn_blocking(move || control.collect(&order)).await.unwrap();
     replied.expect("resume tries it again");
     assert_eq!(finished(&engine, bad).await.stats.ok, 1);

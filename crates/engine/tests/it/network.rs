@@ -271,7 +271,8 @@ async fn a_crawl_that_was_set_aside_keeps_the_reason_until_it_runs() {
     };
     let control = Control::of_engine(store.clone(), engine.handle());
     let resume = async |no: CrawlNo| {
-        let (control, order) = (control.clone(), ResumeCrawl { crawl: no.to_string() });
+        let (control, order) =
+            (control.clone(), ResumeCrawl { crawl: no.to_string(), ..Default::default() });
         let replied = tokio::task::spawn_blocking(move || control.collect(&order)).await.unwrap();
         let record = store.crawl(no).unwrap().unwrap();
         (replied.is_err(), record.state, record.fault)

@@ -84,9 +84,12 @@ async fn rights_are_those_that_the_origin_gives_to_the_name_of_the_crawl() {
     engine.shutdown().await.unwrap();
     let crawls_with = |words: &str| {
         let found = search(&store, &index, &format!("roasted rights:{words}"));
-        found.hits.iter().map(|hit| hit.crawl.0).collect::<Vec<_>>()
+        found.hits.into_iter().map(|hit| hit.alias).collect::<Vec<_>>()
     };
-    assert_eq!((crawls_with("ai-train=no"), crawls_with("ai-train=yes")), (vec![1], vec![2]));
+    assert_eq!(
+        (crawls_with("ai-train=no"), crawls_with("ai-train=yes")),
+        (vec!["crawl_1".to_owned()], vec!["crawl_2".to_owned()])
+    );
 }
 
 #[tokio::test]
@@ -132,7 +135,7 @@ async fn a_crawl_whose_removal_has_begun_is_shown_nowhere() {
     assert!(urls(&search(&store, &index, "leaves crawl:crawl_1")).is_empty());
     let rank = |sites| control.collect(&Rank { crawl: None, sites, max: 9 }).unwrap().0;
     assert_eq!([rank(false), rank(true)], [[], []]);
-    assert_eq!(control.collect(&ReadCrawls {}).unwrap().0, []);
+    assert_eq!(control.collect(&ReadCrawls::default()).unwrap().0, []);
 }
 
 /// A start does not wait for it, and the engine finishes it beside its crawls.
