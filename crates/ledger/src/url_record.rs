@@ -81,3 +81,17 @@ pub enum UrlState {
         rule: String,
     },
 }
+
+impl UrlState {
+    /// The stable word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Page { .. } => "page",
+            Self::Sitemap { .. } => "sitemap",
+            Self::Redirected { .. } => "redirected",
+            Self::Failed { .. } => "failed",
+            Self::Skipped { .. } => "skipped",
+        }
+    }
+}

@@ -3,8 +3,9 @@
 
 use std::fmt::Write as _;
 
-use serde_json::json;
-use telusur_model::{CrawlState, FinishReason, LeftOut, PauseReason, Progress, Reason};
+use serde::Serialize;
+use telusur_engine::json::{CoverageView, CrawlView, LeftOutView};
+use telusur_model::{CrawlState, FinishReason, PauseReason, Progress, Reason};
 
 use crate::message::shown;
 use crate::progress::{count_parts, strip_line};
@@ -83,11 +84,22 @@ fn peak_of_status(status: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
+#[derive(Serialize)]
+struct SummaryJson<'a> {
+    #[serde(flatten)]
+    crawl: &'a CrawlView,
+    /// The walks of a linear crawl, without their runs.
+    walks: Vec<CoverageView>,
+    cpu_seconds: Option<f64>,
+    memory_bytes_peak: Option<u64>,
+}
+
 impl Summary<'_> {
     /// The summary for people.
     pub fn text(&self, is_unicode: bool) -> String {
         let mut text = format!("  {}\n", self.headline(is_unicode));
-        for walk in self.progress.walks.iter().take(WALKS_SHOWN_MAX) {
+        let walks = self.walks();
+        for walk in walks.iter().take(WALKS_SHOWN_MAX) {
             if let Some(line) = strip_line(walk, STRIP_COLUMNS, is_unicode) {
                 text.push_str(&format!("  {line}\n"));
             }
@@ -99,7 +111,7 @@ impl Summary<'_> {
             }
         };
         let stats = &self.progress.stats;
-        for walk in self.progress.walks.iter().take(WALKS_SHOWN_MAX) {
+        for walk in walks.iter().take(WALKS_SHOWN_MAX) {
             row("Ids", count_parts(walk, is_unicode));
         }
         row("Sites", self.sites());
@@ -109,7 +121,7 @@ impl Summary<'_> {
             row("Parked", vec![shown(&parked.text())]);
         }
         row("Skipped", counts(&stats.skips));
-        row("Left out", left_out(&self.progress.left_out(), stats.uncounted));
+        row("Left out", left_out(&self.left_out(), stats.uncounted));
         if stats.sitemaps > 0 {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
         }
@@ -121,29 +133,25 @@ impl Summary<'_> {
         text
     }
 
-    /// The summary for machines.
-    pub fn json(&self) -> serde_json::Value {
-        let progress = self.progress;
-        let finish_reason = match progress.state {
-            CrawlState::Finished { why } => Some(why),
-            CrawlState::Running | CrawlState::Paused { .. } => None,
-        };
-        json!({
-            "crawl": progress.crawl.to_string(),
-            "state": progress.state.word(),
-            "finish_reason": finish_reason,
-            "duration_ms": progress.stats.active_ms,
-            "errors": progress.stats.errors(),
-            "stats": progress.stats,
-            "left_out": progress.left_out(),
-            "sites": progress.sites,
-            "sites_total": progress.sites_total,
-            "fairness_index": progress.fairness_index,
-            "walks": progress.walks,
-            "parked": progress.parked,
-            "cpu_seconds": self.cost.map(|cost| cost.cpu_seconds),
-            "memory_bytes_peak": self.cost.and_then(|cost| cost.memory_bytes_peak),
-        })
+    /// The summary for machines: the crawl as it is shown everywhere, and what is known of this run besides.
+    pub fn json<'a>(&'a self, crawl: &'a CrawlView) -> impl Serialize + 'a {
+        SummaryJson {
+            crawl,
+            walks: self.walks(),
+            cpu_seconds: self.cost.map(|cost| cost.cpu_seconds),
+            memory_bytes_peak: self.cost.and_then(|cost| cost.memory_bytes_peak),
+        }
+    }
+
+    fn left_out(&self) -> Vec<LeftOutView> {
+        self.progress.left_out().into_iter().map(LeftOutView::from).collect()
+    }
+
+    fn walks(&self) -> Vec<CoverageView> {
+        (0..)
+            .zip(&self.progress.walks)
+            .map(|(number, walk)| CoverageView::of(walk, number))
+            .collect()
     }
 
     fn headline(&self, is_unicode: bool) -> String {
@@ -230,9 +238,9 @@ impl Summary<'_> {
 }
 
 /// The budgets that were reached, what they left out, and the flags that let it in.
-pub(crate) fn left_out(rows: &[LeftOut], uncounted: u64) -> Vec<String> {
-    let way_out = |reason: Reason, flag: &str| match reason {
-        Reason::TrapSuspected => format!("follow them with {flag} PATTERN"),
+pub(crate) fn left_out(rows: &[LeftOutView], uncounted: u64) -> Vec<String> {
+    let way_out = |reason: &str, flag: &str| match Reason::from_word(reason) {
+        Some(Reason::TrapSuspected) => format!("follow them with {flag} PATTERN"),
         _ => format!("raise {flag}"),
     };
     let mut parts: Vec<String> = rows
@@ -240,7 +248,7 @@ pub(crate) fn left_out(rows: &[LeftOut], uncounted: u64) -> Vec<String> {
         .map(|row| {
             let urls = show_count(row.urls);
             let more = if row.at_least { " or more" } else { "" };
-            format!("{} {urls}{more} ({})", row.reason, way_out(row.reason, &row.flag))
+            format!("{} {urls}{more} ({})", row.reason, way_out(&row.reason, &row.flag))
         })
         .collect();
     if !parts.is_empty() && uncounted > 0 {
@@ -361,11 +369,6 @@ mod tests {
             ),
             "{text}"
         );
-        let json = summary.json();
-        assert_eq!(json["finish_reason"], "budget");
-        assert_eq!(json["left_out"][0]["reason"], "host_budget");
-        assert_eq!(json["left_out"][0]["urls"], 2_000);
-        assert_eq!(json["left_out"][0]["flag"], "--max-per-host");
     }
 
     /// A linear crawl whose hosts ask for more patience than it has.
@@ -423,17 +426,6 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("Sites") && !text.contains("Export"), "{text}");
-    }
-
-    #[test]
-    fn machines_get_everything() {
-        let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
-        let json = Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.json();
-        assert_eq!(json["crawl"], "crawl_7");
-        assert_eq!(json["finish_reason"], "max_pages");
-        assert_eq!(json["stats"]["failures"]["dns_error"], 1);
-        assert_eq!(json["stats"]["statuses"]["404"], 37);
-        assert_eq!(json["memory_bytes_peak"], 41_000_000);
     }
 
     #[test]

@@ -1,174 +1,136 @@
 //! Crawls: all of them in short or in full, and one with everything that is known of it.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 use telusur_ledger::{CrawlRecord, UrlState};
-use telusur_model::{
-    CrawlNo, CrawlState, EngineFault, PageUrl, Progress, Scope, SiteShare, Timestamp, Verdict,
-};
+use telusur_model::{CrawlNo, PageUrl, Scope, Verdict};
 
 use super::handle::Control;
 use super::operation::{Each, NoItem, Operation, OperationKind};
+use super::part::Part;
 use crate::error::RequestError;
-use crate::followers::FollowerReport;
+use crate::json::{CrawlLineView, CrawlView, FollowerView, ListEnd, MovedSeedView};
 
-/// All crawls, with as much of each as a list shows.
+/// All crawls, oldest first, with as much of each as a list shows: there may be thousands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListCrawls {}
 
-/// All crawls, with everything but their sites.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReadCrawls {}
+/// Crawls, youngest first, with everything but their hosts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReadCrawls {
+    /// Only those in this state.
+    pub state: Option<String>,
+    /// Only those with this label: `name`, or `name=value`.
+    pub label: Option<String>,
+    /// Only those behind this place of the list.
+    pub after: Option<String>,
+    /// How many, at most.
+    pub limit: Option<usize>,
+}
 
-/// One crawl, with its sites.
+/// One crawl, with its hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadCrawl {
     /// An id, an alias `crawl_N`, a name, or `last`.
     pub crawl: String,
 }
 
-/// A crawl as a list shows it: a tenth of what is known of it, for there may be thousands.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CrawlLine {
-    /// Which crawl.
-    pub no: CrawlNo,
-    /// Its name.
-    pub name: Option<String>,
-    /// What it is doing.
-    pub state: CrawlState,
-    /// Whether some process is working on it now.
-    pub is_live: bool,
-    /// Why it ended the engine, if it did.
-    pub fault: Option<EngineFault>,
-    /// Pages stored.
-    pub pages: u64,
-    /// URLs waiting.
-    pub queued: u64,
-    /// URLs that failed or answered with an error.
-    pub errors: u64,
-    /// When it was accepted.
-    pub created_at: Timestamp,
-    /// The first of its start URLs, or its first template.
-    pub start: Option<String>,
-    /// What is derived from pages in the owner's process and fails.
-    pub behind: Vec<FollowerReport>,
-}
-
-/// A crawl with everything that is shown of it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CrawlReply {
-    /// The crawl, its state and its counters.
-    pub record: CrawlRecord,
-    /// Its snapshot, if it is in the owner's process.
-    pub progress: Option<Progress>,
-    /// Whether some process is working on it now.
-    pub is_live: bool,
-    /// Its sites, the most served first.
-    pub sites: Vec<SiteShare>,
-    /// Start URLs that lead out of the crawl's scope: where, and to where.
-    pub moved_seeds: Vec<(String, String)>,
-    /// What the owner derives from pages and is behind, because it fails.
-    pub behind: Vec<FollowerReport>,
-}
-
 impl Operation for ListCrawls {
     const KIND: OperationKind = OperationKind::ListCrawls;
-    type Item = CrawlLine;
-    type Reply = ();
+    type Item = CrawlLineView;
+    /// What is derived from pages and fails. It is the same for all crawls.
+    type Reply = Vec<FollowerView>;
 
-    fn run(&self, control: &Control, each: Each<'_, CrawlLine>) -> Result<(), RequestError> {
-        let behind = control.behind();
+    fn run(
+        &self,
+        control: &Control,
+        each: Each<'_, CrawlLineView>,
+    ) -> Result<Vec<FollowerView>, RequestError> {
         for record in control.store.crawls()? {
-            if !each(crawl_line(control, record, behind.clone())) {
+            if !each(control.crawl_line(record)) {
                 break;
             }
         }
-        Ok(())
+        Ok(control.behind().into_iter().map(FollowerView::from).collect())
     }
 }
 
 impl Operation for ReadCrawls {
     const KIND: OperationKind = OperationKind::ReadCrawls;
-    type Item = CrawlReply;
-    type Reply = ();
+    type Item = CrawlView;
+    type Reply = ListEnd;
 
-    fn run(&self, control: &Control, each: Each<'_, CrawlReply>) -> Result<(), RequestError> {
-        for record in control.store.crawls()? {
-            if !each(crawl_reply(control, record)) {
+    fn run(&self, control: &Control, each: Each<'_, CrawlView>) -> Result<ListEnd, RequestError> {
+        let mut part = Part::new(self.limit, each);
+        let first = match &self.after {
+            Some(after) => part.cursor(after.parse::<u32>())?,
+            None => match control.store.find("last")? {
+                Some(last) => last.crawl.no.0.saturating_add(1),
+                None => return Ok(part.end(Some(0))),
+            },
+        };
+        for no in (1..first).rev() {
+            let Some(record) = control.store.crawl(CrawlNo(no))? else { continue };
+            let view = control.crawl_view(&record, &[]);
+            if self.wants(&view) && !part.give(view, || no.to_string()) {
                 break;
             }
         }
-        Ok(())
+        Ok(part.end(None))
+    }
+}
+
+impl ReadCrawls {
+    fn wants(&self, view: &CrawlView) -> bool {
+        self.state.as_ref().is_none_or(|state| *state == view.state)
+            && self.label.as_ref().is_none_or(|label| has_label(view, label))
+    }
+}
+
+fn has_label(view: &CrawlView, label: &str) -> bool {
+    match label.split_once('=') {
+        Some((name, value)) => view.labels.get(name).is_some_and(|other| other == value),
+        None => view.labels.contains_key(label),
     }
 }
 
 impl Operation for ReadCrawl {
     const KIND: OperationKind = OperationKind::ReadCrawl;
     type Item = NoItem;
-    type Reply = CrawlReply;
+    type Reply = CrawlView;
 
-    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<CrawlReply, RequestError> {
-        let reply = crawl_reply(control, control.find(&self.crawl)?);
-        Ok(CrawlReply {
-            sites: sites(control, reply.record.crawl.no)?,
-            moved_seeds: moved_seeds(control, &reply.record)?,
-            ..reply
-        })
+    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<CrawlView, RequestError> {
+        control.whole_crawl(&control.find(&self.crawl)?)
     }
 }
 
-fn crawl_line(control: &Control, record: CrawlRecord, behind: Vec<FollowerReport>) -> CrawlLine {
-    let CrawlRecord { crawl, state, stats, fault, .. } = record;
-    CrawlLine {
-        no: crawl.no,
-        state,
-        is_live: control.is_live(crawl.no),
-        fault,
-        pages: stats.pages,
-        queued: stats.queued,
-        errors: stats.errors(),
-        created_at: crawl.created_at,
-        start: crawl.seeds.texts().into_iter().next(),
-        name: crawl.name,
-        behind,
+impl Control {
+    /// A crawl with everything that is shown of it. Blocks.
+    pub fn whole_crawl(&self, record: &CrawlRecord) -> Result<CrawlView, RequestError> {
+        // Why a crawl with damaged rows is set aside can be seen all the same.
+        let hosts = match self.store.hosts(record.crawl.no) {
+            Err(error) if error.is_of_rows() => {
+                tracing::error!(crawl = %record.crawl.no, %error, "the hosts of a crawl cannot be read");
+                Vec::new()
+            }
+            hosts => hosts?,
+        };
+        let moved_seeds = match moved_seeds(self, record) {
+            Err(RequestError::Store(error)) if error.is_of_rows() => Vec::new(),
+            moved_seeds => moved_seeds?,
+        };
+        Ok(CrawlView { moved_seeds, ..self.crawl_view(record, &hosts) })
     }
-}
-
-fn crawl_reply(control: &Control, record: CrawlRecord) -> CrawlReply {
-    let no = record.crawl.no;
-    CrawlReply {
-        progress: control.progress(no),
-        is_live: control.is_live(no),
-        record,
-        sites: Vec::new(),
-        moved_seeds: Vec::new(),
-        behind: control.behind(),
-    }
-}
-
-fn sites(control: &Control, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestError> {
-    let mut by_site: HashMap<String, SiteShare> = HashMap::new();
-    for row in control.store.hosts(crawl)? {
-        let site = row.host.site().to_string();
-        let share = by_site.entry(site.clone()).or_insert(SiteShare { site, pages: 0, queued: 0 });
-        share.pages += row.pages;
-        share.queued += row.queued;
-    }
-    let mut sites: Vec<SiteShare> = by_site.into_values().collect();
-    sites.sort_by(|left, right| {
-        right.pages.cmp(&left.pages).then_with(|| left.site.cmp(&right.site))
-    });
-    Ok(sites)
 }
 
 /// Start URLs that redirect out of the scope: an empty crawl must say why it is empty.
 pub(super) fn moved_seeds(
     control: &Control,
     record: &CrawlRecord,
-) -> Result<Vec<(String, String)>, RequestError> {
+) -> Result<Vec<MovedSeedView>, RequestError> {
     let crawl = &record.crawl;
-    let scope = Scope::of(crawl).map_err(|error| RequestError::BadArgument(error.to_string()))?;
+    // Why a crawl with unusable patterns is set aside is said with its state.
+    let Ok(scope) = Scope::of(crawl) else { return Ok(Vec::new()) };
     let mut moved = Vec::new();
     for seed in crawl.seeds.urls() {
         let Some(known) = control.store.url(crawl.no, seed)? else { continue };
@@ -176,7 +138,7 @@ pub(super) fn moved_seeds(
         let leads_out =
             PageUrl::parse(&to).is_ok_and(|url| scope.judge(&url, 0, 0).verdict != Verdict::Admit);
         if leads_out {
-            moved.push((seed.to_string(), to));
+            moved.push(MovedSeedView { url: seed.to_string(), to });
         }
     }
     Ok(moved)

@@ -74,7 +74,7 @@ pub struct ExportLine {
     /// `<meta name=keywords>`.
     pub keywords: Option<String>,
     /// The language of the text, as an ISO 639-1 code where it could be told.
-    pub language: Option<String>,
+    pub lang: Option<String>,
     /// `<link rel=canonical>`.
     pub canonical: Option<String>,
     /// The main content; `None` where the page is no text, or its body was not kept.
@@ -143,7 +143,7 @@ fn export(
             digest: None,
             description: None,
             keywords: None,
-            language: None,
+            lang: None,
             canonical: None,
             text: None,
             visible_text: None,
@@ -176,7 +176,7 @@ fn page_line(page: PageRecord, content: Option<PageContent>) -> ExportLine {
         digest: Some(page.digest.to_string()),
         description: content.description,
         keywords: content.keywords,
-        language: content.language.or(content.language_declared),
+        lang: content.language.or(content.language_declared),
         canonical: content.canonical.map(|url| url.to_string()),
         text: is_whole.then_some(content.text),
         visible_text: is_text.then_some(content.visible_text),

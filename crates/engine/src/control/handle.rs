@@ -9,12 +9,13 @@ use telusur_model::{Crawl, CrawlNo, PageRecord, PageUrl, Progress, Timestamp};
 use telusur_parse_pool::InProcess;
 
 use super::operation::{Each, Operation, OperationKind};
-use super::page::{self, StoredPage};
+use super::page;
 use crate::admission::{self, Admission, AtOnce};
 use crate::error::RequestError;
 use crate::followers::FollowerReport;
 use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
+use crate::json::StoredPageView;
 use crate::request::{RequestPolicy, program_defaults};
 use crate::stored_page::StoredPages;
 use crate::supervision::Supervisor;
@@ -33,6 +34,8 @@ pub struct Control {
     /// What requests for crawls are judged by.
     pub(super) policy: Arc<RequestPolicy>,
     pub(super) wall: fn() -> Timestamp,
+    /// Which crawls wait for their turn, if this process starts them by itself.
+    run_queue: Option<Arc<dyn Fn(CrawlNo) -> bool + Send + Sync>>,
 }
 
 impl Control {
@@ -40,7 +43,16 @@ impl Control {
     pub fn of_store(store: Arc<dyn Store>) -> Self {
         let pages =
             StoredPages { store: Arc::clone(&store), parser: Arc::new(InProcess::default()) };
-        Self { store, pages, index: None, engine: None, admission: None, policy: policy(), wall }
+        Self {
+            store,
+            pages,
+            index: None,
+            engine: None,
+            admission: None,
+            policy: policy(),
+            wall,
+            run_queue: None,
+        }
     }
 
     /// Control of a process that runs crawls. Must be called inside the engine's runtime.
@@ -57,12 +69,21 @@ impl Control {
             admission: Some(Arc::new(at_once)),
             policy: policy(),
             wall,
+            run_queue: None,
         }
     }
 
     /// The same, with an index to search in.
     pub fn with_index(self, index: Option<Arc<SearchIndex>>) -> Self {
         Self { index, ..self }
+    }
+
+    /// The same in a process that starts crawls by itself. `is_waiting`: whether a crawl waits for its turn.
+    pub fn with_run_queue(
+        self,
+        is_waiting: impl Fn(CrawlNo) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        Self { run_queue: Some(Arc::new(is_waiting)), ..self }
     }
 
     /// The same, where crawls are run by `admission`.
@@ -119,7 +140,11 @@ impl Control {
     }
 
     /// The page with this place in the order of all pages, with everything that is in it. Blocks.
-    pub fn page_at(&self, crawl: CrawlNo, seq: u64) -> Result<Option<StoredPage>, RequestError> {
+    pub fn page_at(
+        &self,
+        crawl: CrawlNo,
+        seq: u64,
+    ) -> Result<Option<StoredPageView>, RequestError> {
         let (Some(crawl), Some(page)) = (self.store.crawl(crawl)?, self.store.page(crawl, seq)?)
         else {
             return Ok(None);
@@ -178,6 +203,11 @@ impl Control {
     /// Whether the engine of this process is working on a crawl.
     pub(super) fn is_live(&self, crawl: CrawlNo) -> bool {
         self.engine.as_ref().is_some_and(|(engine, _)| engine.is_here(crawl))
+    }
+
+    /// Whether a crawl waits for its turn; `None` if nothing here starts crawls by itself.
+    pub(super) fn waits(&self, crawl: CrawlNo) -> Option<bool> {
+        self.run_queue.as_ref().map(|is_waiting| is_waiting(crawl))
     }
 
     /// The snapshot of a crawl, if it is in this process or was lately.

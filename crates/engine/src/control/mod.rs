@@ -9,6 +9,9 @@ mod operation;
 mod handle;
 mod socket;
 
+mod crawl_view;
+mod part;
+
 mod coverage;
 mod import;
 mod start;
@@ -36,14 +39,14 @@ mod verify_index;
 
 pub use self::checks::{RequeueDamaged, Requeued, Scrub, Verify};
 pub use self::content::{ContentItem, ExportContent, FoundContent};
-pub use self::coverage::{CoverageItem, CoveredRun, ReadCoverage};
-pub use self::crawls::{CrawlLine, CrawlReply, ListCrawls, ReadCrawl, ReadCrawls};
-pub use self::explain::{ExplainUrl, Explanation, IdExplained, Judged, RobotsSaid};
+pub use self::coverage::ReadCoverage;
+pub use self::crawls::{ListCrawls, ReadCrawl, ReadCrawls};
+pub use self::explain::ExplainUrl;
 pub use self::export::{DamagedPage, ExportItem, ExportLine, ExportPages};
 pub use self::handle::Control;
 pub use self::import::{IMPORT_BATCH_BYTES, IMPORT_BATCH_MAX, ImportDocuments, ImportedDocuments};
 pub use self::index::{CatchUpIndex, IndexProgress, IndexReport, RebuildIndex};
-pub use self::lists::{ChangedPage, ErrorItem, ListChanges, ListErrors, ListSkipped};
+pub use self::lists::{ListChanges, ListErrors, ListHosts, ListPages, ListQueue, ListSkipped};
 pub use self::operation::{
     Each, ErrorCode, ErrorReply, IndexUse, Length, NoItem, Operation, OperationKind, ReplyLine,
 };
@@ -51,10 +54,8 @@ pub(crate) use self::operation::{Leased, RequestLine};
 pub use self::orders::{
     CancelCrawl, ChangeCrawl, CrawlDone, ExcludeUrls, PauseCrawl, RemoveCrawl, StopCrawl,
 };
-pub use self::page::{ReadPage, StoredPage};
-pub use self::politeness::{
-    CrawlManners, PolitenessReport, RecentRequest, ReportPoliteness, RobotsReport,
-};
+pub use self::page::{ReadPage, page_view};
+pub use self::politeness::ReportPoliteness;
 pub use self::reparse::{ReparseCrawl, ReparseItem, RereadChange, RereadPage, RereadTotal};
 pub use self::scrub::{pause as scrub_pause, piece_bytes as scrub_piece_bytes};
 pub use self::search::{Rank, RankItem, Search, Suggest};

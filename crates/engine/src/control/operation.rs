@@ -12,10 +12,10 @@ use telusur_ledger::StoreError;
 use super::handle::Control;
 use super::{
     CancelCrawl, CatchUpIndex, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages,
-    ImportDocuments, ListChanges, ListCrawls, ListErrors, ListSkipped, PauseCrawl, Rank,
-    ReadCoverage, ReadCrawl, ReadCrawls, ReadPage, RebuildIndex, RecrawlCrawl, RemoveCrawl,
-    ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl, RetryCrawl, Scrub, Search,
-    StartCrawl, StopCrawl, Suggest, Verify, WatchCrawl,
+    ImportDocuments, ListChanges, ListCrawls, ListErrors, ListHosts, ListPages, ListQueue,
+    ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl, ReadCrawls, ReadPage, RebuildIndex,
+    RecrawlCrawl, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl,
+    RetryCrawl, Scrub, Search, StartCrawl, StopCrawl, Suggest, Verify, WatchCrawl,
 };
 use crate::error::RequestError;
 use crate::index_lease::line_of;
@@ -140,9 +140,12 @@ operations! {
     ListCrawls,
     ReadCrawls,
     ReadCrawl,
+    ListPages,
     ListErrors,
     ListSkipped,
     ListChanges,
+    ListHosts,
+    ListQueue,
     ReadCoverage,
     ExportPages,
     ExportContent,

@@ -3,12 +3,13 @@
 use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use telusur_ledger::StoreError;
-use telusur_model::{Crawl, PageContent, PageRecord, PageUrl};
+use telusur_model::{Crawl, PageRecord, PageUrl};
 
 use super::export::final_url;
 use super::handle::{Control, read_url};
 use super::operation::{Each, NoItem, Operation, OperationKind};
 use crate::error::RequestError;
+use crate::json::{PageView, StoredPageView};
 use crate::stored_page::{StoredPages, stored_answer};
 
 /// The stored page of a URL.
@@ -22,35 +23,11 @@ pub struct ReadPage {
     pub with_body: bool,
 }
 
-/// A stored page with everything that is in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct StoredPage {
-    /// The crawl's id.
-    pub crawl: String,
-    /// The crawl's alias.
-    pub alias: String,
-    /// What was recorded when the page came.
-    pub record: PageRecord,
-    /// The headers that came with it, if its body is kept.
-    pub headers: Vec<(String, String)>,
-    /// What is in it; `None` if nothing of it is kept.
-    pub content: Option<PageContent>,
-    /// Its body in base 64, if that is kept and wanted.
-    pub body: Option<String>,
-}
-
-impl StoredPage {
-    /// The body as it was decoded from its content coding.
-    pub fn body_bytes(&self) -> Option<Vec<u8>> {
-        BASE64.decode(self.body.as_deref()?.as_bytes()).ok()
-    }
-}
-
 impl Operation for ReadPage {
     const KIND: OperationKind = OperationKind::ReadPage;
     type Item = NoItem;
     /// `None` if no crawl has it.
-    type Reply = Option<Box<StoredPage>>;
+    type Reply = Option<Box<StoredPageView>>;
 
     fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<Self::Reply, RequestError> {
         let url = read_url(&self.url)?;
@@ -69,7 +46,7 @@ fn stored(
     crawl: &Crawl,
     url: &PageUrl,
     with_body: bool,
-) -> Result<Option<StoredPage>, StoreError> {
+) -> Result<Option<StoredPageView>, StoreError> {
     let store = pages.store.as_ref();
     let Ok(url) = PageUrl::parse(&final_url(store, crawl, url.as_str())?) else { return Ok(None) };
     let record = store.page_of(crawl.no, &url)?;
@@ -82,15 +59,44 @@ pub(super) fn with_content(
     crawl: &Crawl,
     record: PageRecord,
     with_body: bool,
-) -> Result<StoredPage, StoreError> {
+) -> Result<StoredPageView, StoreError> {
     let answer = stored_answer(pages.store.as_ref(), &record)?;
     let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
-    Ok(StoredPage {
+    Ok(StoredPageView {
         crawl: crawl.id.to_string(),
         alias: crawl.no.to_string(),
-        content: pages.content(&record)?,
-        record,
+        redirects: record.redirects.clone(),
         headers: answer.map(|answer| answer.headers).unwrap_or_default(),
+        digest: record.digest.to_string(),
+        has_body: record.body.is_some(),
+        content: pages.content(&record)?.map(Box::new),
         body,
+        page: page_view(record),
     })
+}
+
+/// A stored page as lists show it.
+pub fn page_view(page: PageRecord) -> PageView {
+    let asks = page.directives.said;
+    PageView {
+        id: format!("p_{}_{}", page.crawl.0, page.seq),
+        seq: page.seq,
+        url: page.url.to_string(),
+        status: page.status,
+        title: page.title,
+        depth: page.depth,
+        referrer: page.referrer,
+        content_type: page.content_type,
+        bytes: page.bytes,
+        took_ms: page.took_ms,
+        fetched_at: page.fetched_at.rfc3339(),
+        link_count: page.link_count,
+        attempts: page.attempts,
+        truncated: page.truncated,
+        change: page.change.map(|change| change.word().to_owned()),
+        asks: (!asks.is_empty()).then_some(asks),
+        lastmod: page.lastmod.map(|at| at.rfc3339()),
+        soft_404: page.soft_404,
+        parse_failed: page.parse_failed,
+    }
 }

@@ -6,10 +6,11 @@ use serde::{Deserialize, Serialize};
 use telusur_ledger::{CrawlRecord, UrlState};
 use telusur_model::{CrawlNo, CrawlState, HttpVersion, PauseReason, Progress};
 
-use super::crawls::moved_seeds;
+use super::crawl_view::parked_view;
 use super::handle::Control;
 use super::operation::{Each, Length, Operation, OperationKind};
 use crate::error::RequestError;
+use crate::json::CrawlView;
 
 /// A crawl that shows nothing new is shown again after this time: whoever watches may have left.
 const SHOWN_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -32,8 +33,8 @@ pub struct CrawlEnd {
     pub free_bytes: Option<u64>,
     /// The first start URL that gave no page.
     pub failed_seed: Option<FailedSeed>,
-    /// Start URLs that lead out of the crawl's scope: where, and to where.
-    pub moved_seeds: Vec<(String, String)>,
+    /// The crawl as it is shown, with the start URLs that lead out of its scope.
+    pub crawl: Box<CrawlView>,
     /// Whether it walks ids.
     pub is_linear: bool,
     /// Whether it spoke HTTP/2 only.
@@ -129,7 +130,10 @@ pub fn crawl_end(control: &Control, progress: Progress) -> Result<CrawlEnd, Requ
         fault: record.fault.as_ref().map(|fault| fault.why.clone()),
         free_bytes: control.store.free_bytes()?,
         failed_seed: failed_seed(control, &record)?,
-        moved_seeds: moved_seeds(control, &record)?,
+        crawl: Box::new(CrawlView {
+            parked: progress.parked.iter().map(parked_view).collect(),
+            ..control.whole_crawl(&record)?
+        }),
         is_linear: record.crawl.seeds.linear().is_some(),
         is_http2_only: record.crawl.fetch.http == HttpVersion::Two,
         progress,

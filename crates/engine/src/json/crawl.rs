@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use telusur_model::LeftOut;
 use utoipa::ToSchema;
+
+use super::FollowerView;
 
 /// A crawl.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -14,8 +17,11 @@ pub struct CrawlView {
     pub alias: String,
     /// The name that the user gave it.
     pub name: Option<String>,
-    /// `queued`, `running`, `paused`, `stopped`, `completed` or `failed`.
+    /// `queued`, `running`, `paused`, `stopped`, `completed` or `failed`; `interrupted` if no process is
+    /// working on it that should be.
     pub state: String,
+    /// Whether some process is working on it now.
+    pub is_live: bool,
     /// `bfs` along links, or `linear` along numbers.
     pub kind: String,
     /// When it was accepted.
@@ -24,18 +30,26 @@ pub struct CrawlView {
     pub state_since: String,
     /// When it ended; `null` while it has not.
     pub ended_at: Option<String>,
+    /// The alias of the crawl that it repeats.
+    pub repeats: Option<String>,
     /// Where it starts: URLs or templates, the first of them.
     pub seeds: Vec<String>,
     /// How many of them there are.
     pub seeds_total: u64,
+    /// Start URLs that lead out of the scope; only where one crawl is asked for.
+    pub moved_seeds: Vec<MovedSeedView>,
     /// When it ends by itself. 0 is no limit.
     pub limits: LimitsView,
     /// How it treats the hosts it asks.
     pub manners: MannersView,
     /// Which links it follows.
     pub scope: ScopeView,
+    /// How it asks for pages.
+    pub fetch: FetchRulesView,
     /// What is kept of a page: `none`, `text`, `html` or `raw`.
     pub keep: String,
+    /// Links with one of these words go first.
+    pub topic: Vec<String>,
     /// What the user wrote on it.
     pub labels: BTreeMap<String, String>,
     /// Its counters. They never fall below what was shown.
@@ -46,10 +60,86 @@ pub struct CrawlView {
     pub pause_reason: Option<String>,
     /// The same in a sentence, where there is more to say: what ended the engine.
     pub pause_detail: Option<String>,
+    /// Hosts that are not asked at present because of what their pages do.
+    pub parked: Vec<ParkedView>,
+    /// Sites of which nothing is asked at present, because many of their pages wait for the parser.
+    pub parse_backlog: Vec<String>,
+    /// What is derived from pages, such as the search index, and is behind because it fails.
+    pub behind: Vec<FollowerView>,
     /// What is worth a second look about the request.
     pub warnings: Vec<String>,
     /// Where there is more.
     pub links: CrawlLinks,
+}
+
+/// A crawl in short.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CrawlLineView {
+    /// Its name everywhere.
+    pub id: String,
+    /// Its name here: `crawl_N`.
+    pub alias: String,
+    /// The name that the user gave it.
+    pub name: Option<String>,
+    /// As in a crawl's `state`.
+    pub state: String,
+    /// What ended the engine, if it is set aside for that.
+    pub pause_detail: Option<String>,
+    /// Answers stored as pages.
+    pub fetched: u64,
+    /// URLs that wait, or are under way.
+    pub queued: u64,
+    /// URLs that failed or answered with an error.
+    pub errors: u64,
+    /// When it was accepted.
+    pub created_at: String,
+    /// The first of its start URLs, or its first template.
+    pub seed: Option<String>,
+}
+
+/// A start URL that leads out of the scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct MovedSeedView {
+    /// The start URL.
+    pub url: String,
+    /// Where it redirects to.
+    pub to: String,
+}
+
+/// A host that is not asked because of what its pages do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ParkedView {
+    /// The host; for all hosts of a site, `*.` and the site.
+    pub host: String,
+    /// Why.
+    pub reason: String,
+    /// Pages in a row that were the reason.
+    pub pages: u32,
+    /// Seconds until it is tried again; `null`: it is not, in this run.
+    pub left_s: Option<u64>,
+    /// The same in a sentence.
+    pub text: String,
+}
+
+/// How pages are asked for. Secrets are never shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FetchRulesView {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// Longest that one visit may take.
+    pub timeout_ms: u64,
+    /// Redirects followed one after the other.
+    pub max_redirects: u8,
+    /// Versions of HTTP that are spoken: `auto`, `1` or `2`.
+    pub http: String,
+    /// Whether cookies that a site sets are sent back to it.
+    pub cookies: bool,
+    /// Names of extra headers.
+    pub headers: Vec<String>,
+    /// Addresses that are not public and may be asked.
+    pub allow_private: Vec<String>,
+    /// Hosts whose certificates are not verified.
+    pub insecure_hosts: Vec<String>,
 }
 
 /// When a crawl ends by itself. 0 is no limit.
@@ -92,6 +182,12 @@ pub struct MannersView {
     pub fairness: String,
     /// What robots.txt means: `obey`, `unreachable_allows` or `ignore`.
     pub robots: String,
+    /// Longest that a crawl-delay of robots.txt can slow the crawl down.
+    pub crawl_delay_max_ms: u64,
+    /// Attempts after the first, where a failure may pass.
+    pub retries: u64,
+    /// Whether links marked `rel=nofollow` are left alone.
+    pub nofollow: bool,
 }
 
 /// Which links are followed.
@@ -105,6 +201,10 @@ pub struct ScopeView {
     pub exclude: Vec<String>,
     /// Hosts that are in scope besides the start URLs' own.
     pub allow_hosts: Vec<String>,
+    /// Links followed beyond the scope.
+    pub extra_hops: u8,
+    /// Whether parameters that only track visitors are kept.
+    pub keep_tracking: bool,
 }
 
 /// The counters of a crawl.
@@ -120,8 +220,12 @@ pub struct StatsView {
     pub redirected: u64,
     /// URLs without an answer.
     pub failed: u64,
+    /// URLs that failed or answered with an error.
+    pub errors: u64,
     /// URLs never asked for.
     pub skipped: u64,
+    /// Sitemaps read, or found missing.
+    pub sitemaps: u64,
     /// URLs that wait, or are under way.
     pub queued: u64,
     /// Requests under way.
@@ -144,6 +248,15 @@ pub struct StatsView {
     pub skips: BTreeMap<String, u64>,
     /// The budgets that were reached, and what they left out.
     pub left_out: Vec<LeftOutView>,
+    /// Links beyond every budget, of which only the number is kept.
+    pub uncounted: u64,
+    /// Links of other schemes than http.
+    pub not_web: u64,
+    /// Pages by what became of them since the crawl that this one repeats: `new`, `changed`, `same`,
+    /// `not_sent`.
+    pub changes: BTreeMap<String, u64>,
+    /// Ids by state; `null` if it is no linear crawl.
+    pub ids: Option<IdCountsView>,
     /// Pages by their distance from a start URL.
     pub depths: BTreeMap<String, u64>,
     /// The most served sites.
@@ -176,6 +289,26 @@ pub struct LeftOutView {
     pub flag: String,
 }
 
+/// Ids of a linear crawl by state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct IdCountsView {
+    /// Exist and are stored.
+    pub content: u64,
+    /// Do not exist.
+    pub missing: u64,
+    /// Failed.
+    pub holes: u64,
+    /// Failed, and are asked again.
+    pub pending_retry: u64,
+}
+
+impl From<LeftOut> for LeftOutView {
+    fn from(row: LeftOut) -> Self {
+        let LeftOut { reason, urls, at_least, flag } = row;
+        Self { reason: reason.word().to_owned(), urls, at_least, flag }
+    }
+}
+
 /// A site's share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SiteView {
@@ -183,6 +316,8 @@ pub struct SiteView {
     pub site: String,
     /// Its pages.
     pub fetched: u64,
+    /// URLs that wait.
+    pub queued: u64,
 }
 
 /// A host's share.

@@ -3,22 +3,30 @@
 //! `model`. Nothing here decides anything.
 
 mod crawl;
+mod explain;
 mod linear;
 mod page;
+mod politeness;
 mod search;
 mod system;
+#[cfg(test)]
+mod tests;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 pub use self::crawl::{
-    CrawlLinks, CrawlView, HostStats, LeftOutView, LimitsView, MannersView, ScopeView, SiteView,
-    StatsView,
+    CrawlLineView, CrawlLinks, CrawlView, FetchRulesView, HostStats, IdCountsView, LeftOutView,
+    LimitsView, MannersView, MovedSeedView, ParkedView, ScopeView, SiteView, StatsView,
 };
-pub use self::linear::{CountsView, CoverageView, LegView, RunView};
+pub use self::explain::{ExplanationView, IdView, KnownUrlView, RobotsView};
+pub use self::linear::{CountsView, CoverageView, LegView, RunView, StripView};
 pub use self::page::{
-    ErrorView, ExplanationView, FetchedView, FoundLink, HostView, MapView, PageLink, PageView,
-    QueuedView, RobotsView, SkippedView, StoredPageView,
+    ChangedView, ErrorView, FetchedView, FoundLink, HostView, MapView, PageLink, PageView,
+    QueuedView, SkippedView, StoredPageView,
+};
+pub use self::politeness::{
+    GapView, HostHistoryView, PolitenessView, RecentRequestView, RobotsFileView,
 };
 pub use self::search::{
     FacetView, HitView, RankedPageView, RankedSiteView, SearchView, SuggestView,
@@ -27,6 +35,15 @@ pub use self::system::{
     EventBody, FollowerView, HealthView, KeyBody, KeyView, NewKeyView, RetriedView, ScrubView,
     StatsOfAll,
 };
+
+/// How a list ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListEnd {
+    /// What to ask with for the next ones (`after`); `null` if these were the last.
+    pub next: Option<String>,
+    /// How many there are in all, where that is known.
+    pub total: Option<u64>,
+}
 
 /// Some of many.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

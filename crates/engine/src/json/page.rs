@@ -1,11 +1,13 @@
 //! Pages and URLs of crawls, and single pages from the web.
 
+use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use telusur_model::PageContent;
 use utoipa::ToSchema;
 
 /// A stored page, in a list.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PageView {
     /// Names it in `/api/v1/pages/{id}`.
     pub id: String,
@@ -35,32 +37,51 @@ pub struct PageView {
     pub attempts: u8,
     /// Whether its body was cut at the limit.
     pub truncated: bool,
-    /// What became of it since the crawl that this one repeats.
+    /// What became of it since the crawl that this one repeats: `new`, `changed`, `same` or `not_sent`.
     pub change: Option<String>,
+    /// What the page or its host asks of search engines.
+    pub asks: Option<String>,
+    /// When it was changed, as a sitemap says.
+    pub lastmod: Option<String>,
+    /// Whether it looks like what its host sends for pages that do not exist: stored, and not to be found.
+    pub soft_404: bool,
     /// Why it could not be parsed; then it is neither found nor are its links followed.
     pub parse_failed: Option<String>,
 }
 
 /// A stored page with everything that is in it.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StoredPageView {
     /// The page.
     #[serde(flatten)]
     pub page: PageView,
-    /// Its crawl.
+    /// Its crawl's id.
     pub crawl: String,
     /// Its crawl's alias.
-    pub crawl_alias: String,
+    pub alias: String,
     /// The URLs that redirected to it.
     pub redirects: Vec<String>,
     /// The headers that came with it, if its body is kept. What `set-cookie` sets is shown to keys with the
     /// scope `crawl` only.
-    pub headers: Vec<Vec<String>>,
+    #[schema(value_type = Vec<Vec<String>>)]
+    pub headers: Vec<(String, String)>,
     /// BLAKE3 of the decoded body.
     pub digest: String,
+    /// Whether its body is kept.
+    pub has_body: bool,
     /// Everything in it, by kind; `null` if nothing of it is kept.
     #[schema(value_type = Option<Object>)]
-    pub content: Option<Value>,
+    pub content: Option<Box<PageContent>>,
+    /// Its body in base 64, where that is asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+impl StoredPageView {
+    /// The body as it was decoded from its content coding, if it was asked for.
+    pub fn body_bytes(&self) -> Option<Vec<u8>> {
+        BASE64.decode(self.body.as_deref()?.as_bytes()).ok()
+    }
 }
 
 /// A link of a page.
@@ -73,7 +94,7 @@ pub struct PageLink {
 }
 
 /// A URL that failed, or answered with an error.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
     /// The URL.
     pub url: String,
@@ -94,7 +115,7 @@ pub struct ErrorView {
 }
 
 /// A URL that was never asked for.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkippedView {
     /// The URL.
     pub url: String,
@@ -110,8 +131,17 @@ pub struct SkippedView {
     pub referrer: Option<String>,
 }
 
+/// A page that is not as it was in the crawl that its crawl repeats.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ChangedView {
+    /// Its URL.
+    pub url: String,
+    /// `new`, `changed` or `gone`.
+    pub change: String,
+}
+
 /// A host of a crawl.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostView {
     /// Its name.
     pub host: String,
@@ -138,7 +168,7 @@ pub struct HostView {
 }
 
 /// A URL that waits.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueuedView {
     /// The URL.
     pub url: String,
@@ -204,50 +234,4 @@ pub struct FoundLink {
     pub url: String,
     /// `sitemap` or `link`.
     pub via: String,
-}
-
-/// What one crawl knows of a URL.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct ExplanationView {
-    /// The crawl.
-    pub crawl: String,
-    /// Its alias.
-    pub alias: String,
-    /// Its name.
-    pub name: Option<String>,
-    /// The URL as asked.
-    pub url: String,
-    /// The form by which it is told apart.
-    pub normal_form: String,
-    /// `queued`, `page`, `sitemap`, `redirected`, `failed`, `skipped`, or `unknown` if no page of the
-    /// crawl leads there.
-    pub state: String,
-    /// What is known of it.
-    #[schema(value_type = Option<Object>)]
-    pub known: Option<Value>,
-    /// The id of the stored page.
-    pub page: Option<String>,
-    /// Whether the rules of the crawl would let it be followed.
-    pub admitted: bool,
-    /// The rule that decides.
-    pub rule: String,
-    /// Why it would not be followed.
-    pub reason: Option<String>,
-    /// What its robots.txt says, if it was read.
-    pub robots: Option<RobotsView>,
-    /// What became of its id, if it is one of a linear crawl.
-    pub id_state: Option<String>,
-    /// Why its host is not asked at present, if it is parked.
-    pub parked: Option<String>,
-}
-
-/// What a robots.txt says about a URL.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct RobotsView {
-    /// Whether it may be asked for.
-    pub allowed: bool,
-    /// The line that decides, or why there is none.
-    pub rule: Option<String>,
-    /// When it was read.
-    pub asked_at: String,
 }

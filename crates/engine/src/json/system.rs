@@ -23,7 +23,7 @@ pub struct HealthView {
 }
 
 /// Something that is derived from pages, such as the search index.
-#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FollowerView {
     /// Which: `index` is the search index.
     pub name: String,

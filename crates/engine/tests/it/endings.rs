@@ -196,7 +196,7 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
     let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
     assert_eq!(new.change, Some(Change::New));
     let (changed, ()) = run(&store, &ListChanges { crawl: "last".into() });
-    let mut listed: Vec<_> = changed.into_iter().map(|page| (page.what, page.url)).collect();
+    let mut listed: Vec<_> = changed.into_iter().map(|page| (page.change, page.url)).collect();
     listed.sort();
     let expected = [("changed", "/"), ("changed", "/changed"), ("gone", "/gone"), ("new", "/new")];
     let expected =

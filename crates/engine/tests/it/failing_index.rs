@@ -109,9 +109,9 @@ impl Owner {
 
     /// Why control says that indexing is behind.
     fn told(&self) -> Option<String> {
-        let (crawls, ()) = self.control().collect(&ReadCrawls {}).unwrap();
-        let behind = crawls.into_iter().next_back()?.behind;
-        behind.into_iter().find_map(|report| report.trouble).map(|trouble| trouble.why)
+        let (crawls, _) = self.control().collect(&ReadCrawls::default()).unwrap();
+        let behind = crawls.into_iter().next()?.behind;
+        behind.into_iter().find_map(|follower| follower.trouble)
     }
 
     fn is_searchable(&self, crawl: CrawlNo) -> bool {

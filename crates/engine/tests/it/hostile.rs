@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use telusur_engine::control::ReadCrawl;
+use telusur_engine::json::MovedSeedView;
 use telusur_ledger::{CrawlStore, UrlState};
 use telusur_model::{CrawlNo, Reason};
 use telusur_testkit::FakeAnswer;
@@ -112,8 +113,8 @@ async fn a_start_url_that_moved_to_another_host_is_named() {
     });
     let (store, _) = bench.crawl(polite_crawl()).await;
     let (_, crawl) = run(&store, &ReadCrawl { crawl: "last".into() });
-    let moved = ("http://site.test/".to_owned(), "http://elsewhere.test/".to_owned());
-    assert_eq!(crawl.moved_seeds, [moved]);
+    let (url, to) = ("http://site.test/".to_owned(), "http://elsewhere.test/".to_owned());
+    assert_eq!(crawl.moved_seeds, [MovedSeedView { url, to }]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{
-    Control, CoverageItem, CoveredRun, ExplainUrl, Explanation, ReadCoverage, ReadPage,
-};
+use telusur_engine::control::{Control, ExplainUrl, ReadCoverage, ReadPage};
+use telusur_engine::json::{CoverageView, ExplanationView, RunView};
 use telusur_engine::{RequestError, ResumeNote, accept_run, check_can_resume};
 use telusur_ledger::{CrawlRecord, CrawlStore, FrontierStore, KeptState, Store};
 use telusur_model::{
-    Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LegState, LinearSeeds,
+    Crawl, CrawlNo, CrawlState, Direction, FinishReason, IdCounts, IdState, LinearSeeds,
     MissingRules, PauseReason, Progress, Rates, Reason, Resume, RobotsRules, ScopeKind, Seeds,
-    Template, Walk, WalkCoverage, WalkRules,
+    Template, Walk, WalkRules,
 };
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
@@ -50,20 +49,22 @@ fn id_of(path: &str) -> u64 {
 }
 
 /// The walk of the last crawl, and its runs as `first-last state`.
-fn coverage(store: &Arc<EmbeddedStore>) -> (WalkCoverage, Vec<String>) {
-    let (items, ()) = run(store, &ReadCoverage { crawl: "last".into() });
-    let mut items = items.into_iter();
-    let Some(CoverageItem::Walk(walk)) = items.next() else { panic!("no walk") };
-    let runs = items.map_while(|item| match item {
-        CoverageItem::Runs(runs) => Some(runs),
-        CoverageItem::Walk(_) => None,
-    });
-    (*walk, runs.flatten().map(run_text).collect())
+fn coverage(store: &Arc<EmbeddedStore>) -> (CoverageView, Vec<String>) {
+    let walk = walks(store).into_iter().next().unwrap();
+    let runs = walk.runs.iter().map(run_text).collect();
+    (walk, runs)
 }
 
-fn run_text(CoveredRun { run, why }: CoveredRun) -> String {
-    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
-    format!("{}-{} {}{why}", run.first, run.last, run.state.word())
+fn walks(store: &Arc<EmbeddedStore>) -> Vec<CoverageView> {
+    let read = ReadCoverage { crawl: "last".into(), ..ReadCoverage::default() };
+    let mut walks = Vec::new();
+    run(store, &read).0.into_iter().for_each(|item| CoverageView::join(&mut walks, item));
+    walks
+}
+
+fn run_text(run: &RunView) -> String {
+    let why = run.reason.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+    format!("{}-{} {}{why}", run.first, run.last, run.state)
 }
 
 /// Another run of crawl 1, to its end.
@@ -93,7 +94,7 @@ async fn known_bounds_are_asked_from_end_to_end() {
     assert_eq!(record.stats.statuses[&404], 3);
     let (walk, runs) = coverage(&store);
     assert_eq!(runs, ["3-3 content", "4-5 missing", "6-8 content", "9-9 missing"]);
-    assert_eq!(walk.coverage.legs[0].state, LegState::Complete);
+    assert_eq!(walk.legs[0].state, "complete");
     assert_eq!(bench.asked().len(), 7, "links are not followed");
 }
 
@@ -115,10 +116,10 @@ async fn an_unknown_end_is_found_by_the_margin() {
     crawl.politeness.per_host = 4;
     let (store, record) = bench.crawl(crawl).await;
     let (walk, _) = coverage(&store);
-    let leg = &walk.coverage.legs[0];
+    let leg = &walk.legs[0];
     assert_eq!((leg.stop, leg.next, leg.misses_in_row), (Some(10), Some(11), 3));
-    assert_eq!(leg.state, LegState::Stopped);
-    assert_eq!((walk.coverage.counts.content, walk.coverage.counts.missing), (4, 6));
+    assert_eq!(leg.state, "stopped");
+    assert_eq!((walk.counts.content, walk.counts.missing), (4, 6));
     assert_eq!(record.stats.pages, 4);
 }
 
@@ -143,8 +144,7 @@ async fn several_hosts_take_turns() {
     };
     let (store, record) = bench.crawl(linear(vec![walk("a.test"), walk("b.test")])).await;
     assert_eq!(record.stats.ids.content, 6);
-    let (items, ()) = run(&store, &ReadCoverage { crawl: "last".into() });
-    assert_eq!(items.iter().filter(|item| matches!(item, CoverageItem::Walk(_))).count(), 2);
+    assert_eq!(walks(&store).len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,8 +180,8 @@ async fn an_id_that_robots_txt_forbids_is_a_hole_with_its_reason() {
     let asked = bench.asked();
     assert_eq!((asked.len(), asked[0].as_str()), (5, "site.test/robots.txt"));
     assert_eq!(
-        explained(&store, "http://site.test/3").id.unwrap().why,
-        Some(Reason::RobotsDisallowed)
+        explained(&store, "http://site.test/3").id.unwrap().reason.as_deref(),
+        Some("robots_disallowed")
     );
 }
 
@@ -239,7 +239,7 @@ async fn a_range_that_may_not_be_asked_does_not_run_for_ever() {
     assert!(record.stats.ids.holes >= 10_000, "{:?}", record.stats.ids);
 }
 
-fn explained(store: &Arc<EmbeddedStore>, url: &str) -> Explanation {
+fn explained(store: &Arc<EmbeddedStore>, url: &str) -> ExplanationView {
     let (explanations, ()) = run(store, &ExplainUrl { url: url.into(), crawl: None });
     explanations.into_iter().next().unwrap()
 }
@@ -252,8 +252,8 @@ async fn a_url_is_explained_by_its_id() {
     });
     let (store, _) = bench.crawl(linear(vec![range(1, 3)])).await;
     let id = |url: &str| explained(&store, url).id.unwrap();
-    assert_eq!(id("http://site.test/1").state, Some(IdState::Content));
-    assert_eq!(id("http://site.test/2").state, Some(IdState::Missing));
+    assert_eq!(id("http://site.test/1").state.as_deref(), Some("content"));
+    assert_eq!(id("http://site.test/2").state.as_deref(), Some("missing"));
     let beyond = id("http://site.test/4");
     assert_eq!((beyond.state, beyond.is_within), (None, false));
     assert_eq!(explained(&store, "http://site.test/x").id, None);
@@ -292,10 +292,11 @@ async fn a_redirect_is_followed_to_its_end() {
     let (_, runs) = coverage(&store);
     assert_eq!(runs[1..3], ["3-3 missing", "4-4 hole (redirect_loop)"]);
     let one = explained(&store, "http://site.test/1").page.unwrap();
-    assert_eq!(one.url.as_str(), "http://site.test/one-by-name");
-    assert_eq!(one.redirects, ["http://site.test/1"]);
+    assert_eq!(one.url, "http://site.test/one-by-name");
+    let read = ReadPage { url: "http://site.test/1".into(), crawl: None, with_body: false };
+    assert_eq!(run(&store, &read).1.unwrap().redirects, ["http://site.test/1"]);
     let two = explained(&store, "http://site.test/2").page.unwrap();
-    assert_eq!(two.url.as_str(), "http://other.test/two");
+    assert_eq!(two.url, "http://other.test/two");
     let mut lines: Vec<_> =
         export(&store).into_iter().map(|line| (line.url, line.final_url)).collect();
     lines.sort();
@@ -312,12 +313,12 @@ async fn a_redirect_is_followed_to_its_end() {
     for url in ["http://site.test/2", "http://other.test/two"] {
         let read = ReadPage { url: url.into(), crawl: None, with_body: false };
         let (_, opened) = run(&store, &read);
-        assert_eq!(opened.map(|page| page.record).as_ref(), Some(&two), "{url}");
+        assert_eq!(opened.map(|page| page.page).as_ref(), Some(&two), "{url}");
         assert_eq!(explained(&store, url).page.as_ref(), Some(&two));
         assert_eq!(explained(&store, url).known.unwrap().redirects, ["http://site.test/2"]);
     }
-    let at = Control::of_store(store.clone()).page_at(two.crawl, two.seq).unwrap();
-    assert_eq!(at.unwrap().record, two);
+    let at = Control::of_store(store.clone()).page_at(record.crawl.no, two.seq).unwrap();
+    assert_eq!(at.unwrap().page, two);
 }
 
 /// A walk whose pages' links are followed on its host.
@@ -496,7 +497,7 @@ async fn a_site_that_has_a_page_for_every_number_ends() {
     // How far ids are ahead of what is stored is for the machine to say.
     assert!((30..500).contains(&ids.content) && (20..500).contains(&ids.missing), "{ids:?}");
     let (walk, runs) = coverage(&store);
-    assert_eq!(walk.missing_by_look, ids.missing);
+    assert_eq!(walk.counts.missing_by_look, ids.missing);
     assert!(runs.last().unwrap().ends_with("missing (soft_404)"), "{runs:?}");
     let probes =
         bench.asked().iter().filter(|asked| asked.len() > "site.test/100000".len()).count();
@@ -535,7 +536,7 @@ async fn the_budget_of_a_host_holds_for_ids() {
     let (store, record) = bench.crawl(crawl).await;
     assert_eq!(record.state, CrawlState::Finished { why: FinishReason::Budget });
     assert_eq!((record.stats.ids.content, bench.asked().len()), (12, 12));
-    assert_eq!(coverage(&store).0.coverage.counts.unknown, Some(88));
+    assert_eq!(coverage(&store).0.counts.unknown, Some(88));
 }
 
 /// Ids that an exclusion refuses cost nothing, in the next run either.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::EngineError;
-use telusur_engine::control::{self, ErrorItem, ListErrors, ReparseCrawl, ReparseItem};
+use telusur_engine::control::{self, ListErrors, ReparseCrawl, ReparseItem};
 use telusur_ledger::{CrawlStore, FrontierStore, PageStore};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
@@ -125,10 +125,13 @@ async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() 
     let no = pages[0].crawl;
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.parse_failed(), stats.failed), (1, 1, 0));
-    let errors = |store| run(store, &ListErrors { crawl: "last".into() }).0;
+    let list = ListErrors { crawl: "last".into(), ..ListErrors::default() };
+    let errors = |store| run(store, &list).0;
     let listed = errors(&store);
-    let [ErrorItem::Page(page)] = &listed[..] else { panic!("{listed:?}") };
-    assert_eq!((page.url.path(), page.parse_failed.as_deref()), ("/bad", Some("the parser died")));
+    let [error] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((error.url.as_str(), error.status), ("http://site.test/bad", Some(200)));
+    let why = (error.reason.as_deref(), error.detail.as_deref());
+    assert_eq!(why, (Some("parse_failed"), Some("the parser died")));
     let host = store.hosts(no).unwrap().remove(0);
     assert_eq!((host.pages, host.errors), (4, 1));
     // Read again by a parser that can, it is no error any more.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use telusur_engine::RequestError;
-use telusur_engine::control::{Control, ErrorItem, ExplainUrl, ListErrors, ListSkipped, ReadCrawl};
-use telusur_model::Reason;
+use telusur_engine::control::{Control, ExplainUrl, ListErrors, ListSkipped, ReadCrawl};
 use telusur_testkit::FakeAnswer;
 
 use crate::bench::{Bench, page, run, site_crawl, try_run};
@@ -30,7 +29,7 @@ async fn crawled() -> (Bench, std::sync::Arc<telusur_store_embedded::EmbeddedSto
 async fn a_crawl_is_found_by_id_alias_name_and_last() {
     let (_bench, store) = crawled().await;
     let id = |text: &str| match try_run(&store, &ReadCrawl { crawl: text.into() }) {
-        Ok((_, shown)) => Some(shown.record.crawl.id.to_string()),
+        Ok((_, shown)) => Some(shown.id),
         Err(RequestError::NoSuchCrawl(_)) => None,
         Err(other) => panic!("{other:?}"),
     };
@@ -44,14 +43,21 @@ async fn a_crawl_is_found_by_id_alias_name_and_last() {
 #[tokio::test]
 async fn errors_and_skipped_urls_are_listed() {
     let (_bench, store) = crawled().await;
-    let (errors, ()) = run(&store, &ListErrors { crawl: "last".into() });
-    assert!(matches!(&errors[..], [ErrorItem::Page(page)] if page.status == 404), "{errors:?}");
-    let skipped = |reason: &str| ListSkipped { crawl: "last".into(), reason: Some(reason.into()) };
-    let (out_of_scope, ()) = run(&store, &skipped("out_of_scope"));
+    let errors = ListErrors { crawl: "last".into(), ..ListErrors::default() };
+    let (errors, end) = run(&store, &errors);
+    assert!(matches!(&errors[..], [error] if error.status == Some(404)), "{errors:?}");
+    assert_eq!((end.total, end.next), (Some(1), None));
+    let skipped = |reason: &str| ListSkipped {
+        crawl: "last".into(),
+        reason: Some(reason.into()),
+        ..ListSkipped::default()
+    };
+    let (out_of_scope, end) = run(&store, &skipped("out_of_scope"));
     assert_eq!(out_of_scope[0].url, "http://elsewhere.test/");
+    assert_eq!(end.total, Some(out_of_scope.len() as u64));
     assert_eq!(run(&store, &skipped("excluded")).0, []);
     let refused = try_run(&store, &skipped("no_reason")).unwrap_err();
-    assert!(matches!(refused, RequestError::BadArgument(_)), "{refused:?}");
+    assert!(matches!(refused, RequestError::BadRequest(_)), "{refused:?}");
 }
 
 #[tokio::test]
@@ -63,12 +69,12 @@ async fn every_url_has_an_answer_to_why() {
     };
     let a = explain("http://site.test/a?utm_source=x");
     assert_eq!(a.page.unwrap().referrer.as_deref(), Some("http://site.test/"));
-    assert!(a.judged.admitted);
+    assert!(a.admitted);
     let elsewhere = explain("http://elsewhere.test/");
-    assert_eq!(elsewhere.judged.reason, Some(Reason::OutOfScope));
+    assert_eq!(elsewhere.reason.as_deref(), Some("out_of_scope"));
     assert_eq!(elsewhere.known.unwrap().referrer.as_deref(), Some("http://site.test/"));
     let never_seen = explain("http://site.test/never");
-    assert!(never_seen.known.is_none() && never_seen.judged.admitted);
+    assert!(never_seen.known.is_none() && never_seen.admitted);
 }
 
 /// Sixteen silent connections once held up every command.
@@ -91,6 +97,6 @@ async fn silent_clients_hold_nobody_up() {
     let mut answer = String::new();
     let read = client.read_to_string(&mut answer);
     tokio::time::timeout(std::time::Duration::from_secs(600), read).await.unwrap().unwrap();
-    assert_eq!(answer, "{\"reply\":null}\n");
+    assert_eq!(answer, "{\"reply\":{\"next\":null,\"total\":0}}\n");
     drop(guard);
 }

@@ -133,7 +133,7 @@ async fn a_crawl_whose_removal_has_begun_is_shown_nowhere() {
     assert!(urls(&search(&store, &index, "leaves crawl:crawl_1")).is_empty());
     let rank = |sites| control.collect(&Rank { crawl: None, sites, max: 9 }).unwrap().0;
     assert_eq!([rank(false), rank(true)], [[], []]);
-    assert_eq!(control.collect(&ReadCrawls {}).unwrap().0, []);
+    assert_eq!(control.collect(&ReadCrawls::default()).unwrap().0, []);
 }
 
 /// A start does not wait for it, and the engine finishes it beside its crawls.

@@ -82,9 +82,12 @@ fn needed(operation: OperationKind) -> Scope {
         | OperationKind::ReadCrawls
         | OperationKind::ReadCrawl
         | OperationKind::WatchCrawl
+        | OperationKind::ListPages
         | OperationKind::ListErrors
         | OperationKind::ListSkipped
         | OperationKind::ListChanges
+        | OperationKind::ListHosts
+        | OperationKind::ListQueue
         | OperationKind::ReadCoverage
         | OperationKind::ExplainUrl
         | OperationKind::ReportPoliteness

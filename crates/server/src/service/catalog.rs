@@ -55,12 +55,6 @@ impl Catalog {
         self.by_request.get(key).cloned()
     }
 
-    /// The numbers below one, the highest first; all if there is none.
-    pub(crate) fn below(&self, no: Option<CrawlNo>) -> Vec<CrawlNo> {
-        let end = no.unwrap_or(CrawlNo(u32::MAX));
-        self.numbers.range(..end).rev().copied().collect()
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.numbers.len()
     }

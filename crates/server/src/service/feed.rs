@@ -11,11 +11,11 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::Part;
+use telusur_engine::control::page_view;
 use telusur_model::CrawlNo;
 use tokio::sync::broadcast::{self, error::RecvError};
 
 use super::Service;
-use super::pages::page_view;
 use crate::json::CrawlView;
 use crate::problem::{Code, Problem, draining};
 

@@ -37,7 +37,7 @@ use telusur_engine::{EngineHandle, Part};
 use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, Store, StoreError};
-use telusur_model::{Clock, CrawlNo, CrawlState, Moment, Progress, UnboundSecret};
+use telusur_model::{Clock, CrawlNo, Moment, Progress, UnboundSecret};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -117,7 +117,7 @@ pub(crate) struct Inner {
     guard: AddressGuard,
     /// The names of all crawls. Held to look something up, never while waiting.
     catalog: Mutex<Catalog>,
-    run_queue: RunQueue,
+    run_queue: Arc<RunQueue>,
     feeds: Feeds,
     gate: HostGate,
     links: LinkMemory,
@@ -155,8 +155,6 @@ impl Service {
         let guard = AddressGuard::new(&settings.defaults.fetch.allow_private)
             .map_err(|error| ServiceError::Rules(error.to_string()))?
             .without_own(OwnAddresses::new([settings.listen]));
-        let control =
-            Control::of_engine(Arc::clone(&store), engine.clone()).with_index(index.clone());
         let records = {
             let (store, at) = (Arc::clone(&store), clock.wall());
             tokio::task::spawn_blocking(move || {
@@ -170,9 +168,14 @@ impl Service {
         let changes = TaskTracker::new();
         // A closed tracker still takes tasks; it only says when there are none.
         changes.close();
+        let run_queue = Arc::new(RunQueue::of(&records, ends, clock.now()));
+        let waiting = Arc::clone(&run_queue);
+        let control = Control::of_engine(Arc::clone(&store), engine.clone())
+            .with_index(index.clone())
+            .with_run_queue(move |no| waiting.is_waiting(no));
         let inner = Inner {
             catalog: Mutex::new(Catalog::of(&records)),
-            run_queue: RunQueue::of(&records, ends, clock.now()),
+            run_queue,
             feeds: Feeds::default(),
             gate: HostGate::default(),
             links: LinkMemory::default(),
@@ -322,14 +325,6 @@ impl Service {
                 Err(Problem::no_such_crawl(&no.to_string()))
             }
         }
-    }
-
-    /// What a crawl is doing. That it goes on is known in the engine a moment before it is written
-    /// down; everything else is written down first.
-    fn state(&self, record: &CrawlRecord) -> CrawlState {
-        let no = record.crawl.no;
-        let live = self.progress(no).filter(|_| self.inner.engine.is_here(no));
-        live.map_or(record.state, |live| live.state)
     }
 
     fn catalog(&self) -> MutexGuard<'_, Catalog> {

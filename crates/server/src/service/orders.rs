@@ -201,7 +201,7 @@ impl Service {
         let done = self
             .work(move |service| {
                 let record = service.record(no)?;
-                if is_done(order, service.state(&record)) {
+                if is_done(order, service.inner().control.state(&record)) {
                     return Ok(());
                 }
                 let crawl = no.to_string();

@@ -89,7 +89,7 @@ fn known_of(it: ExplanationView, words: &'static Words) -> Known {
     if let Some(parked) = it.parked {
         facts.push((words.col_host, parked));
     }
-    if let Some(state) = it.id_state {
+    if let Some(state) = it.id.and_then(|id| id.state) {
         facts.push((words.explain_id, state));
     }
     Known {
@@ -97,7 +97,7 @@ fn known_of(it: ExplanationView, words: &'static Words) -> Known {
         alias: it.alias,
         state: it.state,
         facts,
-        page: it.page,
+        page: it.page.map(|page| page.id),
         details: it.known.and_then(|known| serde_json::to_string_pretty(&known).ok()),
     }
 }

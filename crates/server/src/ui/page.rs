@@ -7,7 +7,6 @@ use axum::extract::{Extension, Path, State};
 use axum::response::Response;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, HeaderValue};
 use serde::Deserialize;
-use telusur_engine::control::StoredPage;
 use telusur_model::PageContent;
 
 use super::bars::status_tone;
@@ -15,6 +14,7 @@ use super::frame::{Frame, Viewer, address, go_to, render};
 use super::words::{Words, fill};
 use crate::access::{Pass, Scope};
 use crate::door::Params;
+use crate::json::StoredPageView;
 use crate::problem::{Code, Problem};
 use crate::service::{Service, mask_cookie};
 
@@ -113,8 +113,8 @@ pub(crate) async fn page(
     if !pass.covers(Scope::Crawl) {
         page.headers.iter_mut().for_each(|(name, value)| mask_cookie(name, value));
     }
-    let (words, lang, record) = (reader.words(), reader.lang, &page.record);
-    let content = page.content.clone().unwrap_or_default();
+    let (words, lang, record) = (reader.words(), reader.lang, &page.page);
+    let content = page.content.as_deref().cloned().unwrap_or_default();
     let current = if wanted.tab.is_empty() { "text" } else { &wanted.tab };
     let tabs = tabs(&page, &content, current, &reader);
     let title = record.title.clone().filter(|title| !title.trim().is_empty());
@@ -130,14 +130,14 @@ pub(crate) async fn page(
         frame: reader.frame("search", title.clone()),
         title,
         alias: page.alias.clone(),
-        url: record.url.to_string(),
+        url: record.url.clone(),
         status: record.status,
         tone: status_tone(&record.status.to_string()),
         facts: vec![
             record.content_type.clone().unwrap_or_default(),
             lang.bytes(record.bytes),
             format!("{} ms", lang.count(record.took_ms)),
-            lang.moment(&record.fetched_at.rfc3339()),
+            lang.moment(&record.fetched_at),
         ],
         explain: address("/explain", &[("url", record.url.as_str()), ("crawl", &page.alias)]),
         is_truncated: record.truncated,
@@ -148,7 +148,7 @@ pub(crate) async fn page(
     })
 }
 
-fn tabs(page: &StoredPage, content: &PageContent, current: &str, reader: &Viewer) -> Vec<Tab> {
+fn tabs(page: &StoredPageView, content: &PageContent, current: &str, reader: &Viewer) -> Vec<Tab> {
     let words = reader.words();
     let some = |count: usize| Some(count);
     let all = [
@@ -179,7 +179,7 @@ fn tabs(page: &StoredPage, content: &PageContent, current: &str, reader: &Viewer
 
 /// What a tab shows, and whether it was cut.
 fn body_of(
-    page: &StoredPage,
+    page: &StoredPageView,
     content: &PageContent,
     tab: &str,
     words: &'static Words,
@@ -335,8 +335,8 @@ fn forms(content: &PageContent, words: &'static Words) -> (Body, bool) {
 }
 
 /// Whether a page can be shown as itself: HTML whose body is kept, in an encoding whose markup is ASCII.
-fn is_previewed(page: &StoredPage) -> bool {
-    let kind = page.record.content_type.as_deref().unwrap_or_default();
+fn is_previewed(page: &StoredPageView) -> bool {
+    let kind = page.page.content_type.as_deref().unwrap_or_default();
     let charset = page.content.as_ref().map(|content| content.charset.as_str()).unwrap_or_default();
     let is_ascii =
         !charset.is_empty() && !charset.starts_with("UTF-16") && charset != "ISO-2022-JP";

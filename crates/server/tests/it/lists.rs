@@ -90,7 +90,7 @@ async fn a_stored_page_with_everything_in_it() {
     let bench = Bench::start(small_site).await;
     bench.crawled().await;
     let page = bench.client.json("/api/v1/pages?url=http://site.test/a").await;
-    assert_eq!((&page["title"], &page["crawl_alias"]), (&json!("Coffee"), &json!("crawl_1")));
+    assert_eq!((&page["title"], &page["alias"]), (&json!("Coffee"), &json!("crawl_1")));
     assert!(page["content"]["visible_text"].as_str().unwrap().contains("Roasted"));
     let id = page["id"].as_str().unwrap();
     assert_eq!(bench.client.json(format!("/api/v1/pages/{id}")).await["url"], "http://site.test/a");

@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 
 use serde_json::json;
-use telusur_engine::control::{ExplainUrl, Explanation, IdExplained};
-use telusur_ledger::{UrlRecord, UrlState};
-use telusur_model::{IdState, PageUrl, Reason, Via};
+use telusur_engine::control::ExplainUrl;
+use telusur_engine::json::{ExplanationView, IdView, KnownUrlView};
+use telusur_model::{PageUrl, Reason, Via};
 
 use super::{Outcome, Session};
 use crate::cli::ExplainArgs;
@@ -45,8 +45,9 @@ fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Writ
         return Ok(0);
     }
     // Crawls that have nothing to do with the URL are of no interest, unless there is no other.
-    let knows =
-        |explanation: &Explanation| explanation.known.is_some() || explanation.sitemap.is_some();
+    let knows = |explanation: &ExplanationView| {
+        explanation.known.is_some() || explanation.sitemap.is_some()
+    };
     let some_know = explanations.iter().any(knows);
     for explanation in explanations.iter().filter(|explanation| !some_know || knows(explanation)) {
         write_explanation(explanation, output)?;
@@ -54,7 +55,7 @@ fn explain_url(session: &Session, arguments: &ExplainArgs, output: &mut dyn Writ
     Ok(0)
 }
 
-fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::Result<()> {
+fn write_explanation(explanation: &ExplanationView, output: &mut dyn Write) -> io::Result<()> {
     let name = explanation.name.as_ref().map(|name| format!(" {:?}", shown(name)));
     writeln!(output, "{}{}", explanation.alias, name.unwrap_or_default())?;
     let mut row = |name: &str, value: String| writeln!(output, "  {name:<10}{}", shown(&value));
@@ -62,12 +63,11 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
     if explanation.normal_form != explanation.url {
         row("same as", explanation.normal_form.clone())?;
     }
-    let judged = &explanation.judged;
     row(
         "rules",
-        match judged.reason {
-            None => format!("admitted by {}", judged.rule),
-            Some(reason) => format!("{reason} by {}", judged.rule),
+        match &explanation.reason {
+            None => format!("admitted by {}", explanation.rule),
+            Some(reason) => format!("{reason} by {}", explanation.rule),
         },
     )?;
     if let Some(said) = &explanation.robots {
@@ -100,10 +100,10 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
         let kind = page.content_type.clone().unwrap_or_else(|| "unknown type".to_owned());
         let cut = if page.truncated { ", cut at the limit" } else { "" };
         row("content", format!("{kind}, {} bytes{cut}, {} links", page.bytes, page.link_count))?;
-        if !page.directives.said.is_empty() {
-            row("asks", page.directives.said.clone())?;
+        if let Some(asks) = &page.asks {
+            row("asks", asks.clone())?;
         }
-        if let Some(lastmod) = page.lastmod {
+        if let Some(lastmod) = &page.lastmod {
             row("changed", format!("{lastmod}, as a sitemap says"))?;
         }
         if page.soft_404 {
@@ -122,70 +122,92 @@ fn write_explanation(explanation: &Explanation, output: &mut dyn Write) -> io::R
         row("parked", parked.clone())?;
     }
     if let Some(host) = &explanation.host {
-        let last = host.last_request_at.map(|at| format!(", last asked {at}")).unwrap_or_default();
-        let delay = host.delay_ms.map(|ms| format!(", delay {ms} ms")).unwrap_or_default();
+        let last = host.last_request_at.as_ref().map(|at| format!(", last asked {at}"));
+        let (last, delay_ms) = (last.unwrap_or_default(), host.delay_ms);
         row(
             "host",
             format!(
-                "{}: {} pages, {} errors, {} waiting{last}{delay}",
-                host.host, host.pages, host.errors, host.queued
+                "{}: {} pages, {} errors, {} waiting{last}, delay {delay_ms} ms",
+                host.host, host.fetched, host.errors, host.queued
             ),
         )?;
     }
     Ok(())
 }
 
-fn id_state(id: &IdExplained) -> String {
-    let why = id.why.map(|why| format!(": {why} ({})", why.help())).unwrap_or_default();
-    match id.state {
-        Some(IdState::Content) => "exists and is stored".to_owned(),
-        Some(IdState::Missing) => "does not exist".to_owned(),
-        Some(IdState::Hole) => format!("failed, with no attempt left{why}"),
-        Some(IdState::Waiting { attempts }) => {
+fn id_state(id: &IdView) -> String {
+    let why = id.reason.as_deref().map(with_help).unwrap_or_default();
+    match id.state.as_deref() {
+        Some("content") => "exists and is stored".to_owned(),
+        Some("missing") => "does not exist".to_owned(),
+        Some("hole") => format!("failed, with no attempt left{why}"),
+        Some("waiting") => {
+            let attempts = id.attempts.unwrap_or_default();
             format!("failed {attempts} times and is asked again{why}")
         }
+        Some(state) => format!("{state}{why}"),
         None if id.is_within => "not asked yet".to_owned(),
         None => "beyond the bounds of the crawl".to_owned(),
     }
 }
 
-fn found(known: &UrlRecord) -> String {
-    let how = match (known.via, &known.referrer) {
-        (Via::Seed, _) => "named as a start URL".to_owned(),
-        (Via::Link, Some(page)) => format!("linked from {page}"),
-        (Via::Link, None) => "linked".to_owned(),
-        (Via::Redirect, _) => "by a redirect".to_owned(),
-        (Via::Sitemap, Some(file)) => format!("listed in {file}"),
-        (Via::Sitemap, None) => "in a sitemap".to_owned(),
-        (Via::Linear, _) => "as an id of the template".to_owned(),
+/// A reason with what it means.
+fn with_help(reason: &str) -> String {
+    match Reason::from_word(reason) {
+        Some(reason) => format!(": {reason} ({})", reason.help()),
+        None => format!(": {reason}"),
+    }
+}
+
+fn found(known: &KnownUrlView) -> String {
+    let how = match (Via::from_word(&known.via), &known.referrer) {
+        (Some(Via::Seed), _) => "named as a start URL".to_owned(),
+        (Some(Via::Link), Some(page)) => format!("linked from {page}"),
+        (Some(Via::Link), None) => "linked".to_owned(),
+        (Some(Via::Redirect), _) => "by a redirect".to_owned(),
+        (Some(Via::Sitemap), Some(file)) => format!("listed in {file}"),
+        (Some(Via::Sitemap), None) => "in a sitemap".to_owned(),
+        (Some(Via::Linear), _) => "as an id of the template".to_owned(),
+        (None, _) => known.via.clone(),
     };
     format!("{how}, {} links from the start, at {}", known.depth, known.found_at)
 }
 
-fn state(explanation: &Explanation, known: &UrlRecord) -> String {
-    match &known.state {
-        UrlState::Queued { attempt, last_failure, .. } => {
-            let failed = last_failure.map(|why| format!(", the last one failed: {why}"));
-            format!("waiting for attempt {attempt}{}", failed.unwrap_or_default())
+fn state(explanation: &ExplanationView, known: &KnownUrlView) -> String {
+    let reason = known.reason.as_deref().unwrap_or_default();
+    let at = known.at.as_deref().unwrap_or_default();
+    let attempts = known.attempts.unwrap_or_default();
+    match known.state.as_str() {
+        "queued" => {
+            let failed = known.reason.as_ref().map(|why| format!(", the last one failed: {why}"));
+            format!("waiting for attempt {attempts}{}", failed.unwrap_or_default())
         }
-        UrlState::Page { .. } => match &explanation.page {
+        "page" => match &explanation.page {
             Some(page) => format!("stored, status {}", page.status),
             None => "stored".to_owned(),
         },
-        UrlState::Sitemap { entries, dropped, trouble, at } => {
-            let left_out = match dropped {
+        "sitemap" => {
+            let left_out = match known.dropped.unwrap_or_default() {
                 0 => String::new(),
                 dropped => format!(", {dropped} left out"),
             };
-            let trouble = trouble.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            let trouble = known.detail.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            let entries = known.entries.unwrap_or_default();
             format!("a sitemap with {entries} entries{left_out}{trouble}, at {at}")
         }
-        UrlState::Redirected { status, to, at } => format!("{status} to {to}, at {at}"),
-        UrlState::Failed { reason, detail, attempts, at } => {
+        "redirected" => {
+            let to = known.to.as_deref().unwrap_or_default();
+            format!("{} to {to}, at {at}", known.status.unwrap_or_default())
+        }
+        "failed" => {
+            let detail = known.detail.as_deref().unwrap_or_default();
             format!("failed: {reason} ({detail}) after {attempts} attempts, at {at}")
         }
-        UrlState::Skipped { reason, rule } => {
-            format!("never asked for: {reason} ({}), by {rule}", reason.help())
+        "skipped" => {
+            let help = Reason::from_word(reason).map(Reason::help).unwrap_or_default();
+            let rule = known.rule.as_deref().unwrap_or_default();
+            format!("never asked for: {reason} ({help}), by {rule}")
         }
+        other => other.to_owned(),
     }
 }

@@ -7,7 +7,6 @@ use telusur_engine::control::{
     CrawlDone, Operation, ReadCrawl, RecrawlCrawl, ResumeCrawl, ResumedCrawl, RetriedCrawl,
     RetryCrawl,
 };
-use telusur_ledger::CrawlRecord;
 use telusur_model::Resume;
 
 use super::run::{self, RunJob, Started};
@@ -43,7 +42,7 @@ pub(super) fn confirm(session: &Session, crawl: &str, yes: bool) -> Result<(), M
     if yes {
         return Ok(());
     }
-    let record = record(session, crawl)?;
+    let found = session.ask(&ReadCrawl { crawl: crawl.to_owned() })?;
     let refuse = |what: &str| {
         Message::new(Code::NotConfirmed, what)
             .hint(format!("To delete it without being asked: --yes (crawl {})", shown(crawl)))
@@ -51,17 +50,12 @@ pub(super) fn confirm(session: &Session, crawl: &str, yes: bool) -> Result<(), M
     if !io::stdin().is_terminal() {
         return Err(refuse("nobody is there to confirm"));
     }
-    let pages = show_count(record.stats.pages);
-    eprint!("Delete {} with its {pages} pages? [y/N] ", record.crawl.no);
+    let pages = show_count(found.stats.fetched);
+    eprint!("Delete {} with its {pages} pages? [y/N] ", found.alias);
     let mut line = String::new();
     let _ = io::stdin().lock().read_line(&mut line);
     let is_yes = matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "ya");
     if is_yes { Ok(()) } else { Err(refuse("nothing was deleted")) }
-}
-
-/// A crawl as it is stored.
-fn record(session: &Session, crawl: &str) -> Result<CrawlRecord, Message> {
-    Ok(session.ask(&ReadCrawl { crawl: crawl.to_owned() })?.record)
 }
 
 /// Goes on with a crawl.

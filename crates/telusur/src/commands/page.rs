@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
-use serde::Serialize;
-use telusur_engine::control::{ReadPage, StoredPage};
-use telusur_model::PageRecord;
+use telusur_engine::control::ReadPage;
+use telusur_engine::json::StoredPageView;
 
 use super::{Outcome, Session};
 use crate::cli::PageArgs;
+use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
 
@@ -29,39 +29,33 @@ pub(super) fn page(session: &Session, arguments: &PageArgs, output: &mut dyn Wri
 }
 
 /// An empty answer would look like an empty page.
-fn check_kept(page: &StoredPage, form: PageForm) -> Result<(), Message> {
+fn check_kept(page: &StoredPageView, form: PageForm) -> Result<(), Message> {
     let refuse = |what: &str| {
-        let what = format!("{} of {} was not kept", what, shown(page.record.url.as_str()));
+        let what = format!("{} of {} was not kept", what, shown(&page.page.url));
         Err(Message::new(Code::NoSuchPage, what)
             .hint("What is kept of a page is set by --keep when it is crawled: html or raw"))
     };
-    let is_extract = page.record.body.is_none() && page.content.is_some();
+    let is_extract = !page.has_body && page.content.is_some();
     match form {
         PageForm::Overview | PageForm::Json => Ok(()),
-        PageForm::Html | PageForm::Headers if page.record.body.is_none() => refuse("the body"),
+        PageForm::Html | PageForm::Headers if !page.has_body => refuse("the body"),
         _ if page.content.is_none() => refuse("the content"),
         PageForm::Text | PageForm::Markdown if is_extract => refuse("the body"),
         _ => Ok(()),
     }
 }
 
-/// What the JSON form says besides the content.
-#[derive(Serialize)]
-struct About<'a> {
-    url: &'a str,
-    crawl: &'a str,
-    /// Everything that was recorded when the page came.
-    stored: &'a PageRecord,
-    headers: &'a [(String, String)],
-}
-
 fn show(
     session: &Session,
-    page: &StoredPage,
+    page: &StoredPageView,
     form: PageForm,
     output: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let record = &page.record;
+    let is_kind = matches!(form, PageForm::Kind(_));
+    if form == PageForm::Json || session.global.json && !is_kind {
+        return write_json_line(output, page);
+    }
+    let record = &page.page;
     let kind = record.content_type.clone().unwrap_or_else(|| "not said".to_owned());
     let mut rows = vec![
         ("crawl", page.alias.clone()),
@@ -69,21 +63,19 @@ fn show(
         ("status", record.status.to_string()),
         ("type", kind),
     ];
-    rows.extend(record.redirects.iter().map(|url| ("redirected", format!("from {url}"))));
+    rows.extend(page.redirects.iter().map(|url| ("redirected", format!("from {url}"))));
     rows.extend(record.referrer.iter().map(|url| ("found on", url.clone())));
     rows.push(("depth", record.depth.to_string()));
     if page.content.is_none() {
         rows.extend(record.title.iter().map(|title| ("title", title.clone())));
         rows.push(("kept", "nothing of its content".to_owned()));
     }
-    let content = page.content.clone().unwrap_or_default();
-    let url = record.url.as_str();
-    let about = About { url, crawl: &page.crawl, stored: record, headers: &page.headers };
+    let content = page.content.as_deref().cloned().unwrap_or_default();
     let view = PageView {
-        url,
+        url: &record.url,
         crawl: &page.crawl,
         rows,
-        about,
+        about: page,
         headers: &page.headers,
         body: &page.body_bytes().unwrap_or_default(),
         content: &content,

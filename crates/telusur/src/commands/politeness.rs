@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::control::{CrawlManners, PolitenessReport, ReportPoliteness, RobotsReport};
-use telusur_model::{PageUrl, RequestHistory, RobotsRules};
+use telusur_engine::control::ReportPoliteness;
+use telusur_engine::json::{HostHistoryView, PolitenessView, RobotsFileView};
+use telusur_model::{PageUrl, RobotsRules};
 
 use super::{Outcome, Session};
 use crate::json::write_json_line;
@@ -39,7 +40,7 @@ fn host_of(text: &str) -> Result<String, Message> {
     })
 }
 
-fn write_report(report: &PolitenessReport, output: &mut dyn Write) -> io::Result<()> {
+fn write_report(report: &PolitenessView, output: &mut dyn Write) -> io::Result<()> {
     writeln!(output, "{}", shown(&report.host))?;
     for origin in &report.origins {
         write_robots(origin, output)?;
@@ -50,7 +51,7 @@ fn write_report(report: &PolitenessReport, output: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-fn write_robots(robots: &RobotsReport, output: &mut dyn Write) -> io::Result<()> {
+fn write_robots(robots: &RobotsFileView, output: &mut dyn Write) -> io::Result<()> {
     let mut row = |name: &str, value: String| writeln!(output, "  {name:<14}{}", shown(&value));
     row("robots.txt", format!("{}, asked {}", robots.origin, robots.asked_at))?;
     for hop in &robots.redirects {
@@ -75,13 +76,14 @@ fn write_robots(robots: &RobotsReport, output: &mut dyn Write) -> io::Result<()>
     Ok(())
 }
 
-fn write_manners(manners: &CrawlManners, output: &mut dyn Write) -> io::Result<()> {
+fn write_manners(manners: &HostHistoryView, output: &mut dyn Write) -> io::Result<()> {
     let mut row = |name: &str, value: String| writeln!(output, "  {name:<14}{}", shown(&value));
     row(&manners.alias, format!("as {}", manners.user_agent))?;
-    let robots = match manners.robots {
-        RobotsRules::Obey => "robots.txt obeyed",
-        RobotsRules::UnreachableAllows => "robots.txt obeyed where it can be read",
-        RobotsRules::Ignore => "robots.txt not read",
+    let robots = match RobotsRules::from_word(&manners.robots) {
+        Some(RobotsRules::Obey) => "robots.txt obeyed",
+        Some(RobotsRules::UnreachableAllows) => "robots.txt obeyed where it can be read",
+        Some(RobotsRules::Ignore) => "robots.txt not read",
+        None => &manners.robots,
     };
     let learned = match manners.learned_delay_ms {
         Some(ms) => format!(", {} for this host", write_duration_ms(ms)),
@@ -89,34 +91,34 @@ fn write_manners(manners: &CrawlManners, output: &mut dyn Write) -> io::Result<(
     };
     row("manners", format!("delay {}{learned}, {robots}", write_duration_ms(manners.delay_ms)))?;
     row("requests", requests(manners))?;
-    row("gaps", gaps(&manners.requests))?;
+    row("gaps", gaps(manners))?;
     row(
         "answers",
-        format!("{} pages, {} errors", show_count(manners.pages), show_count(manners.errors)),
+        format!("{} pages, {} errors", show_count(manners.fetched), show_count(manners.errors)),
     )?;
     for request in &manners.recent {
-        let at = request.at.rfc3339();
-        writeln!(output, "    {at}  {:<12}  {}", request.outcome, shown(&request.url))?;
+        let (at, url) = (shown(&request.at), shown(&request.url));
+        writeln!(output, "    {at}  {:<12}  {url}", shown(&request.outcome))?;
     }
     Ok(())
 }
 
-fn requests(manners: &CrawlManners) -> String {
-    let sent = show_count(manners.requests.sent);
-    match (manners.requests.first_at, manners.last_at) {
+fn requests(manners: &HostHistoryView) -> String {
+    let sent = show_count(manners.requests);
+    match (&manners.first_request_at, &manners.last_request_at) {
         (Some(first), Some(last)) => format!("{sent}, from {first} to {last}"),
         _ => sent,
     }
 }
 
-fn gaps(requests: &RequestHistory) -> String {
-    let Some(min_ms) = requests.gap_ms_min else { return "none yet".to_owned() };
-    let ends = RequestHistory::GAPS_MS.iter().map(|&ms| format!("<{}", write_duration_ms(ms)));
-    let names = ends.chain(["longer".to_owned()]);
-    let counted: Vec<String> = names
-        .zip(requests.gaps)
-        .filter(|(_, count)| *count > 0)
-        .map(|(name, count)| format!("{name}: {}", show_count(count)))
-        .collect();
+fn gaps(manners: &HostHistoryView) -> String {
+    let Some(min_ms) = manners.gap_ms_min else { return "none yet".to_owned() };
+    let name = |below_ms: Option<u64>| match below_ms {
+        Some(ms) => format!("<{}", write_duration_ms(ms)),
+        None => "longer".to_owned(),
+    };
+    let counted = manners.gaps.iter().filter(|gap| gap.count > 0);
+    let counted: Vec<String> =
+        counted.map(|gap| format!("{}: {}", name(gap.below_ms), show_count(gap.count))).collect();
     format!("shortest {}; {}", write_duration_ms(min_ms), counted.join(", "))
 }

@@ -238,8 +238,8 @@ fn run_elsewhere(
     output: &mut dyn Write,
 ) -> Outcome {
     let read = ReadCrawl { crawl: crawl.to_string() };
-    let record = owner.reply(&read).map_err(Message::from)?.record;
-    let pages_max = record.crawl.limits.pages_max;
+    let pages_max = owner.reply(&read).map_err(Message::from)?.limits.max_pages;
+    let pages_max = (pages_max > 0).then_some(pages_max);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let watched = match watch(owner, crawl, display, pages_max) {
         Ok(watched) => watched,
@@ -303,7 +303,7 @@ fn conclude(
 ) -> Outcome {
     let summary = Summary { progress: &end.progress, cost, is_http2_only: end.is_http2_only };
     if session.global.json {
-        writeln!(output, "{}", summary.json())?;
+        write_json_line(output, &summary.json(&end.crawl))?;
     } else {
         write!(output, "{}", summary.text(session.terminal.is_unicode))?;
     }
@@ -415,12 +415,10 @@ fn no_start(end: &CrawlEnd) -> Message {
 
 /// A start URL that moved away explains a crawl that found little.
 fn say_moved(session: &Session, end: &CrawlEnd) {
-    for (from, to) in end.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
+    for seed in end.crawl.moved_seeds.iter().take(MOVED_SHOWN_MAX) {
+        let (url, to) = (shown(&seed.url), shown(&seed.to));
         session.talk.warning(&format!(
-            "{} moved to {}, which is out of scope; to crawl it: telusur crawl {}",
-            shown(from),
-            shown(to),
-            shown(to)
+            "{url} moved to {to}, which is out of scope; to crawl it: telusur crawl {to}"
         ));
     }
 }

@@ -1,15 +1,13 @@
 //! `telusur ls` and `telusur show`: what there is.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-use telusur_engine::FollowerReport;
 use telusur_engine::control::{
-    ChangedPage, CrawlReply, ErrorItem, ListChanges, ListCrawls, ListErrors, ListSkipped,
-    Operation, ReadCrawl, ReadCrawls,
+    ListChanges, ListCrawls, ListErrors, ListSkipped, Operation, ReadCrawl, ReadCrawls,
 };
-use telusur_ledger::{UrlRecord, UrlState};
-use telusur_model::{CrawlState, EngineFault, PageRecord, PauseReason, Reason, jain_index};
+use telusur_engine::json::{CrawlView, ErrorView, FollowerView};
+use telusur_model::FinishReason;
 
 use super::{Outcome, Session};
 use crate::cli::ShowArgs;
@@ -18,96 +16,70 @@ use crate::message::shown;
 use crate::summary::left_out;
 use crate::units::{show_count, show_duration_ms, show_size};
 
-/// Sites and start URLs that are named; the others are counted.
-const NAMED_MAX: usize = 10;
-
 pub(super) fn ls(session: &Session, output: &mut dyn Write) -> Outcome {
     if session.global.json {
-        return ls_json(session, output);
+        let crawls = session.collect(&ReadCrawls::default())?;
+        write_json_line(output, &crawls)?;
+        return Ok(0);
     }
-    let crawls = session.collect(&ListCrawls {})?;
+    let mut crawls = Vec::new();
+    let behind = session.each(&ListCrawls {}, &mut |crawl| {
+        crawls.push(crawl);
+        true
+    })?;
     if crawls.is_empty() {
         session.talk.note("no crawls yet; start one: telusur crawl URL, or telusur demo");
         return Ok(0);
     }
     let rows = crawls.iter().map(|crawl| {
         [
-            crawl.no.to_string(),
+            crawl.alias.clone(),
             crawl.name.clone().unwrap_or_default(),
-            state_word(crawl.state, crawl.is_live).to_owned(),
-            show_count(crawl.pages),
+            crawl.state.clone(),
+            show_count(crawl.fetched),
             show_count(crawl.queued),
             show_count(crawl.errors),
-            crawl.created_at.rfc3339(),
-            crawl.start.clone().unwrap_or_default(),
+            crawl.created_at.clone(),
+            crawl.seed.clone().unwrap_or_default(),
         ]
     });
     let head = ["crawl", "name", "state", "pages", "queue", "errors", "created", "start"];
     write_table(output, head, rows.collect())?;
     for crawl in &crawls {
-        if let Some(why) = set_aside(crawl.state, crawl.fault.as_ref()) {
-            let no = crawl.no;
-            writeln!(output, "{no} {}; to try it again: telusur resume {no}", shown(&why))?;
+        if let Some(why) = &crawl.pause_detail {
+            let no = shown(&crawl.alias);
+            writeln!(output, "{no} {}; to try it again: telusur resume {no}", shown(why))?;
         }
     }
-    // They are the same for all crawls of the owner.
-    for report in
-        crawls.iter().map(|crawl| &crawl.behind).find(|it| !it.is_empty()).into_iter().flatten()
-    {
-        session.talk.warning(&behind_line(report));
+    for follower in behind.iter().flatten() {
+        session.talk.warning(&behind_line(follower));
     }
     Ok(0)
-}
-
-fn ls_json(session: &Session, output: &mut dyn Write) -> Outcome {
-    let mut list: Vec<Value> = Vec::new();
-    session.each(&ReadCrawls {}, &mut |crawl| {
-        list.push(crawl_json(&crawl));
-        true
-    })?;
-    write_json_line(output, &list)?;
-    Ok(0)
-}
-
-/// Why a crawl is not started any more, if it is not.
-fn set_aside(state: CrawlState, fault: Option<&EngineFault>) -> Option<String> {
-    let is_aside = CrawlState::Paused { why: PauseReason::EngineStopped };
-    fault.filter(|_| state == is_aside).map(EngineFault::text)
 }
 
 pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Write) -> Outcome {
     let crawl = arguments.crawl.clone();
     if arguments.errors {
-        return list(session, &ListErrors { crawl }, output, |item, output, is_json| {
-            match (item, is_json) {
-                (ErrorItem::Page(page), true) => write_json_line(output, page),
-                (ErrorItem::Url(url), true) => write_json_line(output, url),
-                (ErrorItem::Page(page), false) => write_error_page(output, page),
-                (ErrorItem::Url(url), false) => write_url(output, url),
-            }
-        });
+        let errors = ListErrors { crawl, ..ListErrors::default() };
+        return list(session, &errors, output, write_error);
     }
     if arguments.changes {
-        return list(session, &ListChanges { crawl }, output, |page, output, is_json| {
-            let ChangedPage { url, what } = page;
-            match is_json {
-                true => write_json_line(output, &json!({ "url": url, "change": what })),
-                false => writeln!(output, "{what:<20} {}", shown(url)),
-            }
+        return list(session, &ListChanges { crawl }, output, |page, output| {
+            writeln!(output, "{:<20} {}", shown(&page.change), shown(&page.url))
         });
     }
     if let Some(reason) = &arguments.skipped {
         let reason = (!reason.is_empty()).then(|| reason.clone());
-        return list(session, &ListSkipped { crawl, reason }, output, |url, output, is_json| {
-            match is_json {
-                true => write_json_line(output, url),
-                false => write_url(output, url),
-            }
+        let skipped = ListSkipped { crawl, reason, ..ListSkipped::default() };
+        return list(session, &skipped, output, |url, output| {
+            let from = from(url.referrer.as_deref());
+            let (word, rule) = (shown(&url.reason), shown(&url.rule));
+            writeln!(output, "{word:<20} {}  ({rule}){from}", shown(&url.url))
         });
     }
     let crawl = session.ask(&ReadCrawl { crawl })?;
     if session.global.json {
-        writeln!(output, "{}", crawl_json(&crawl))?;
+        write_json_line(output, &crawl)?;
     } else {
         write_crawl(&crawl, output)?;
     }
@@ -119,182 +91,133 @@ fn list<O: Operation>(
     session: &Session,
     operation: &O,
     output: &mut dyn Write,
-    write: fn(&O::Item, &mut dyn Write, bool) -> io::Result<()>,
+    write: fn(&O::Item, &mut dyn Write) -> io::Result<()>,
 ) -> Outcome {
     let mut written = Ok(());
     session.each(operation, &mut |item| {
-        written = write(&item, output, session.global.json);
+        written = match session.global.json {
+            true => write_json_line(output, &item),
+            false => write(&item, output),
+        };
         written.is_ok()
     })?;
     written?;
     Ok(0)
 }
 
-fn write_error_page(output: &mut dyn Write, page: &PageRecord) -> io::Result<()> {
-    let (url, from) = (shown(page.url.as_str()), from(page.referrer.as_deref()));
-    match &page.parse_failed {
-        Some(why) if page.is_ok() => {
-            let word = Reason::ParseFailed.word();
-            writeln!(output, "{word:<20} {url}  ({}){from}", shown(why))
+/// A page that answered with an error, a page that could not be parsed, or a URL without an answer.
+fn write_error(error: &ErrorView, output: &mut dyn Write) -> io::Result<()> {
+    let (url, from) = (shown(&error.url), from(error.referrer.as_deref()));
+    let status = error.status.filter(|status| !(200..300).contains(status));
+    match (status, &error.reason) {
+        (None, Some(reason)) => {
+            let detail = shown(error.detail.as_deref().unwrap_or_default());
+            writeln!(output, "{:<20} {url}  ({detail}){from}", shown(reason))
         }
-        Some(_) | None => writeln!(output, "{:<20} {url}{from}", page.status),
+        (Some(status), _) => writeln!(output, "{status:<20} {url}{from}"),
+        (None, None) => writeln!(output, "{:<20} {url}{from}", ""),
     }
-}
-
-fn write_url(output: &mut dyn Write, url: &UrlRecord) -> io::Result<()> {
-    let (word, detail) = match &url.state {
-        UrlState::Failed { reason, detail, .. } => (reason.word(), detail),
-        UrlState::Skipped { reason, rule } => (reason.word(), rule),
-        _ => return Ok(()),
-    };
-    let from = from(url.referrer.as_deref());
-    writeln!(output, "{word:<20} {}  ({}){from}", shown(&url.url), shown(detail))
 }
 
 fn from(referrer: Option<&str>) -> String {
     referrer.map(|page| format!("  from {}", shown(page))).unwrap_or_default()
 }
 
-/// The state in one word; a crawl that says it runs while nobody runs it was interrupted.
-fn state_word(state: CrawlState, is_live: bool) -> &'static str {
-    match state {
-        CrawlState::Running if !is_live => "interrupted",
-        state => state.word(),
-    }
-}
-
 /// That indexing, or what else is derived from pages, is behind, and why.
-fn behind_line(report: &FollowerReport) -> String {
-    let (why, since) = match &report.trouble {
-        Some(trouble) => (shown(&trouble.why), format!(" since {}", trouble.since)),
-        None => ("nothing fails".to_owned(), String::new()),
+fn behind_line(follower: &FollowerView) -> String {
+    let since = follower.trouble_since.as_ref().map(|since| format!(" since {}", shown(since)));
+    let (since, why) = match &follower.trouble {
+        Some(why) => (since.unwrap_or_default(), shown(why)),
+        None => (String::new(), "nothing fails".to_owned()),
     };
-    let pages = show_count(report.lag);
-    let subject = report.subject();
+    let subject = match follower.name.as_str() {
+        "index" => "indexing".to_owned(),
+        name => shown(name),
+    };
+    let pages = show_count(follower.lag);
     format!("{subject} is behind by {pages} pages{since} and is tried again by itself: {why}")
 }
 
-fn crawl_json(crawl: &CrawlReply) -> Value {
-    let record = &crawl.record;
-    let finish_reason = match record.state {
-        CrawlState::Finished { why } => Some(why),
-        _ => None,
-    };
-    let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
-    let mut settings = json!(record.crawl);
-    settings["fetch"] = json!(record.crawl.fetch.without_secrets());
-    // Of headers even the masked values say nothing.
-    settings["fetch"]["headers"] =
-        json!(record.crawl.fetch.headers.iter().map(|(name, _)| name).collect::<Vec<_>>());
-    let pause_reason = match record.state {
-        CrawlState::Paused { why } => Some(why),
-        _ => None,
-    };
-    json!({
-        "id": record.crawl.id,
-        "alias": record.crawl.no.to_string(),
-        "name": record.crawl.name,
-        "state": state_word(record.state, crawl.is_live),
-        "finish_reason": finish_reason,
-        "pause_reason": pause_reason,
-        "pause_detail": set_aside(record.state, record.fault.as_ref()),
-        "is_live": crawl.is_live,
-        "created_at": record.crawl.created_at.rfc3339(),
-        "state_since": record.state_since.rfc3339(),
-        "errors": stats.errors(),
-        "stats": stats,
-        "left_out": record.crawl.left_out(record.state, stats),
-        "pages_per_second": crawl.progress.as_ref().map(|progress| progress.pages_per_second),
-        "sites": crawl.sites,
-        "fairness_index": jain_index(crawl.sites.iter().map(|site| site.pages)),
-        "moved_seeds": crawl.moved_seeds,
-        "indexing": crawl.behind.iter().find(|report| report.is_index()),
-        "behind": crawl.behind,
-        "parked": crawl.progress.as_ref().map(|progress| &progress.parked),
-        "parse_backlog": crawl.progress.as_ref().map(|progress| &progress.parse_backlog),
-        "settings": settings,
-    })
-}
-
-fn write_crawl(crawl: &CrawlReply, output: &mut dyn Write) -> io::Result<()> {
-    let record = &crawl.record;
-    let stats = crawl.progress.as_ref().map_or(&record.stats, |progress| &progress.stats);
+fn write_crawl(crawl: &CrawlView, output: &mut dyn Write) -> io::Result<()> {
+    let stats = &crawl.stats;
     let mut row = |name: &str, value: String| writeln!(output, "{name:<12}{}", shown(&value));
-    row("crawl", format!("{} ({})", record.crawl.no, record.crawl.id))?;
-    if let Some(name) = &record.crawl.name {
+    row("crawl", format!("{} ({})", crawl.alias, crawl.id))?;
+    if let Some(name) = &crawl.name {
         row("name", name.clone())?;
     }
-    let why = match record.state {
-        CrawlState::Finished { why } => format!(" ({})", why.phrase()),
-        _ => set_aside(record.state, record.fault.as_ref())
-            .map(|why| format!(" ({why})"))
-            .unwrap_or_default(),
-    };
-    row(
-        "state",
-        format!("{}{why} since {}", state_word(record.state, crawl.is_live), record.state_since),
-    )?;
-    row("created", record.crawl.created_at.rfc3339())?;
-    let seeds = record.crawl.seeds.texts();
-    for seed in seeds.iter().take(NAMED_MAX) {
+    let finished = crawl.finish_reason.as_deref().and_then(FinishReason::from_word);
+    let why = finished.map(|why| why.phrase().to_owned()).or_else(|| crawl.pause_detail.clone());
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    row("state", format!("{}{why} since {}", crawl.state, crawl.state_since))?;
+    row("created", crawl.created_at.clone())?;
+    for seed in &crawl.seeds {
         row("start", seed.clone())?;
     }
-    if seeds.len() > NAMED_MAX {
-        row("", format!("and {} more", show_count((seeds.len() - NAMED_MAX) as u64)))?;
+    let more = crawl.seeds_total.saturating_sub(crawl.seeds.len() as u64);
+    if more > 0 {
+        row("", format!("and {} more", show_count(more)))?;
     }
-    for (from, to) in &crawl.moved_seeds {
-        row("moved", format!("{from} -> {to} (out of scope)"))?;
+    for seed in &crawl.moved_seeds {
+        row("moved", format!("{} -> {} (out of scope)", seed.url, seed.to))?;
     }
-    row("ran", show_duration_ms(stats.active_ms))?;
-    row("pages", format!("{} ({} ok)", show_count(stats.pages), show_count(stats.ok)))?;
-    if record.crawl.seeds.linear().is_some() {
-        let ids = &stats.ids;
+    row("ran", show_duration_ms(milliseconds(stats.active_s)))?;
+    row("pages", format!("{} ({} ok)", show_count(stats.fetched), show_count(stats.ok)))?;
+    if let Some(ids) = &stats.ids {
         let counts = [
             ("content", ids.content),
             ("missing", ids.missing),
             ("holes", ids.holes),
-            ("to retry", ids.waiting),
+            ("to retry", ids.pending_retry),
         ];
         let counts = counts.map(|(word, count)| format!("{word} {}", show_count(count)));
         row("ids", counts.join(", "))?;
     }
-    for report in &crawl.behind {
-        row(&report.name, behind_line(report))?;
+    for follower in &crawl.behind {
+        row(&follower.name, behind_line(follower))?;
     }
     row("queue", show_count(stats.queued))?;
     row("sitemaps", show_count(stats.sitemaps))?;
     row("redirected", show_count(stats.redirected))?;
-    row("errors", show_count(stats.errors()))?;
+    row("errors", show_count(stats.errors))?;
     row("skipped", show_count(stats.skipped))?;
-    row("not web", format!("{} links of other schemes", show_count(stats.other_schemes)))?;
-    row("received", show_size(stats.wire_bytes))?;
-    row("status", counts(&stats.statuses))?;
+    row("not web", format!("{} links of other schemes", show_count(stats.not_web)))?;
+    row("received", show_size(stats.bytes))?;
+    row("status", counts(&stats.status_codes))?;
     row("failures", counts(&stats.failures))?;
     row("skips", counts(&stats.skips))?;
-    for parked in crawl.progress.iter().flat_map(|progress| &progress.parked) {
-        row("parked", parked.text())?;
+    for parked in &crawl.parked {
+        row("parked", parked.text.clone())?;
     }
-    for site in crawl.progress.iter().flat_map(|progress| &progress.parse_backlog) {
+    for site in &crawl.parse_backlog {
         row("waiting", format!("{site}: its pages wait for the parser"))?;
     }
-    for part in left_out(&record.crawl.left_out(record.state, stats), stats.uncounted) {
+    for part in left_out(&stats.left_out, stats.uncounted) {
         row("left out", part)?;
     }
-    if let Some(base) = record.crawl.recrawl_of {
+    if let Some(base) = &crawl.repeats {
         row("repeats", format!("{base}: {}", counts(&stats.changes)))?;
     }
-    let fairness = jain_index(crawl.sites.iter().map(|site| site.pages));
-    row("fairness", format!("{fairness:.2} over {} sites", show_count(crawl.sites.len() as u64)))?;
-    for site in crawl.sites.iter().take(NAMED_MAX) {
-        let (pages, queued) = (show_count(site.pages), show_count(site.queued));
+    let sites = show_count(stats.sites_total);
+    row("fairness", format!("{:.2} over {sites} sites", stats.fairness_index))?;
+    for site in &stats.sites {
+        let (pages, queued) = (show_count(site.fetched), show_count(site.queued));
         row("site", format!("{} {pages} pages, {queued} waiting", site.site))?;
     }
     Ok(())
 }
 
-fn counts<K: ToString>(table: &std::collections::BTreeMap<K, u64>) -> String {
-    let parts =
-        table.iter().map(|(key, count)| format!("{} {}", key.to_string(), show_count(*count)));
+fn milliseconds(seconds: f64) -> u64 {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "seconds with three digits, never negative"
+    )]
+    let ms = (seconds * 1000.0).round() as u64;
+    ms
+}
+
+fn counts(table: &BTreeMap<String, u64>) -> String {
+    let parts = table.iter().map(|(word, count)| format!("{word} {}", show_count(*count)));
     let text = parts.collect::<Vec<_>>().join(", ");
     if text.is_empty() { "none".to_owned() } else { text }
 }

@@ -2,6 +2,7 @@
 
 use std::iter;
 
+use telusur_engine::json::CoverageView;
 use telusur_model::Progress;
 
 use super::strip::{count_parts, strip_line};
@@ -73,12 +74,15 @@ impl Drawing<'_> {
     /// A linear crawl: the strip of each walk, and the counts of the first.
     fn walks(&self, columns: usize, is_unicode: bool) -> Vec<String> {
         let walks = &self.progress.walks;
-        let strips = walks.iter().take(WALKS_SHOWN_MAX);
+        let shown: Vec<CoverageView> = (0..)
+            .zip(walks.iter().take(WALKS_SHOWN_MAX))
+            .map(|(number, walk)| CoverageView::of(walk, number))
+            .collect();
         let mut lines: Vec<String> =
-            strips.filter_map(|walk| strip_line(walk, columns, is_unicode)).collect();
+            shown.iter().filter_map(|walk| strip_line(walk, columns, is_unicode)).collect();
         let rate = format!("{:.1}/s", self.progress.pages_per_second);
         let line = format!("  {} {rate}", spinner(self.ticks, is_unicode));
-        let parts = match walks.as_slice() {
+        let parts = match shown.as_slice() {
             [walk] => count_parts(walk, is_unicode),
             _ => id_counts(self.progress),
         };

@@ -1,6 +1,7 @@
 //! A walk of a linear crawl in a line: which ids exist, which failed, where it goes on. Pure text.
 
-use telusur_model::{Direction, LegCoverage, LegState, Strip, StripCell, WalkCoverage};
+use telusur_engine::json::{CoverageView, LegView, StripView};
+use telusur_model::{Direction, LegState};
 
 use crate::units::{show_count, show_duration_ms};
 
@@ -11,7 +12,7 @@ const CELLS_MIN: usize = 10;
 
 /// The strip of a walk, not wider than `columns`; `None` if no id has answered, or there is no
 /// room.
-pub fn strip_line(walk: &WalkCoverage, columns: usize, is_unicode: bool) -> Option<String> {
+pub fn strip_line(walk: &CoverageView, columns: usize, is_unicode: bool) -> Option<String> {
     let strip = walk.strip.as_ref()?;
     let (first, last) = (strip.first.to_string(), strip.last.to_string());
     let room = columns.checked_sub(ENDS_COLUMNS + first.len() + last.len())?;
@@ -28,10 +29,10 @@ pub fn strip_line(walk: &WalkCoverage, columns: usize, is_unicode: bool) -> Opti
 }
 
 /// The counts of a walk: `content 5,913`, `holes 87`, `12 to retry in 8m`, its directions.
-pub fn count_parts(walk: &WalkCoverage, is_unicode: bool) -> Vec<String> {
-    let counts = &walk.coverage.counts;
+pub fn count_parts(walk: &CoverageView, is_unicode: bool) -> Vec<String> {
+    let counts = &walk.counts;
     let mut parts = vec![format!("content {}", show_count(counts.content))];
-    let by_look = match walk.missing_by_look {
+    let by_look = match counts.missing_by_look {
         0 => String::new(),
         ids => format!(" ({} answered like a page that does not exist)", show_count(ids)),
     };
@@ -39,42 +40,48 @@ pub fn count_parts(walk: &WalkCoverage, is_unicode: bool) -> Vec<String> {
     if counts.holes > 0 {
         parts.push(format!("holes {}", show_count(counts.holes)));
     }
-    if counts.waiting > 0 {
+    if counts.pending_retry > 0 {
         let when = walk.retry_in_ms.filter(|ms| *ms > 0);
         let when = when.map(|ms| format!(" in {}", show_duration_ms(ms))).unwrap_or_default();
-        parts.push(format!("{} to retry{when}", show_count(counts.waiting)));
+        parts.push(format!("{} to retry{when}", show_count(counts.pending_retry)));
     }
     if let Some(unknown) = counts.unknown.filter(|unknown| *unknown > 0) {
-        let unknown = u64::try_from(unknown).unwrap_or(u64::MAX);
         parts.push(format!("unknown {}", show_count(unknown)));
     }
-    parts.extend(walk.coverage.legs.iter().map(|leg| leg_text(leg, is_unicode)));
+    parts.extend(walk.legs.iter().map(|leg| leg_text(leg, is_unicode)));
     parts
 }
 
 /// A direction in a few words: `↑ next 38404264, misses 2/50`.
-pub fn leg_text(leg: &LegCoverage, is_unicode: bool) -> String {
-    let arrow = arrow(leg.direction, is_unicode);
+pub fn leg_text(leg: &LegView, is_unicode: bool) -> String {
+    let arrow = match Direction::from_word(&leg.direction) {
+        Some(direction) => arrow(direction, is_unicode),
+        None => ' ',
+    };
     let rate = if leg.rate == 1 { String::new() } else { format!("rate {}, ", leg.rate) };
     let misses = match leg.margin {
         0 => String::new(),
         margin => format!(", misses {}/{}", leg.misses_in_row, margin),
     };
-    let place = match (leg.state, leg.stop, leg.next) {
-        (LegState::Stopped, Some(stop), _) => format!("stopped at {stop}"),
-        (LegState::Complete, ..) => "complete".to_owned(),
+    let place = match (state_of(leg), leg.stop, leg.next) {
+        (Some(LegState::Stopped), Some(stop), _) => format!("stopped at {stop}"),
+        (Some(LegState::Complete), ..) => "complete".to_owned(),
         (_, _, Some(next)) => format!("next {next}"),
-        (state, ..) => state.word().to_owned(),
+        (_, _, None) => leg.state.clone(),
     };
     format!("{arrow} {rate}{place}{misses}")
 }
 
-fn direction_of(walk: &WalkCoverage, direction: Direction) -> Option<&LegCoverage> {
-    walk.coverage.legs.iter().find(|leg| leg.direction == direction)
+fn direction_of(walk: &CoverageView, direction: Direction) -> Option<&LegView> {
+    walk.legs.iter().find(|leg| leg.direction == direction.word())
 }
 
-fn is_open(leg: &LegCoverage) -> bool {
-    !matches!(leg.state, LegState::Stopped | LegState::Complete)
+fn state_of(leg: &LegView) -> Option<LegState> {
+    LegState::from_word(&leg.state)
+}
+
+fn is_open(leg: &LegView) -> bool {
+    !matches!(state_of(leg), Some(LegState::Stopped | LegState::Complete))
 }
 
 fn arrow(direction: Direction, is_unicode: bool) -> char {
@@ -87,52 +94,50 @@ fn arrow(direction: Direction, is_unicode: bool) -> char {
 }
 
 /// The cells, as many as there is room for.
-fn cells_text(strip: &Strip, room: usize, is_unicode: bool) -> String {
-    let count = strip.cells.len();
+fn cells_text(strip: &StripView, room: usize, is_unicode: bool) -> String {
+    let cells: Vec<char> = strip.cells.chars().collect();
+    let count = cells.len();
     let shown = count.min(room);
-    let start = strip.start.map(|start| start * shown / count.max(1));
+    let start = strip.start.and_then(|start| usize::try_from(start).ok());
+    let start = start.map(|start| start * shown / count.max(1));
     let cell = |index: usize| match Some(index) == start {
         true => '@',
-        false => glyph(strip.cells[index * count / shown], is_unicode),
+        false => glyph(cells[index * count / shown], is_unicode),
     };
     (0..shown).map(cell).collect()
 }
 
-fn glyph(cell: StripCell, is_unicode: bool) -> char {
+/// How a cell is drawn: as JSON writes it, where there is nothing better.
+fn glyph(cell: char, is_unicode: bool) -> char {
     match (cell, is_unicode) {
-        (StripCell::Content, true) => '▓',
-        (StripCell::Content, false) => '#',
-        (StripCell::Hole, true) => '×',
-        (StripCell::Hole, false) => 'x',
-        (StripCell::Waiting, true) => '░',
-        (StripCell::Waiting, false) => '?',
-        (StripCell::Missing, true) => '·',
-        (StripCell::Missing, false) => '.',
-        (StripCell::Unknown, true) => '…',
-        (StripCell::Unknown, false) => '_',
+        ('#', true) => '▓',
+        ('x', true) => '×',
+        ('?', true) => '░',
+        ('.', true) => '·',
+        ('_', true) => '…',
+        (cell, _) => cell,
     }
 }
 
 /// What the glyphs of a strip mean.
 pub fn legend(is_unicode: bool) -> String {
-    let cells = [
-        (StripCell::Content, "content"),
-        (StripCell::Missing, "missing"),
-        (StripCell::Hole, "hole"),
-        (StripCell::Waiting, "to retry"),
-        (StripCell::Unknown, "unknown"),
-    ];
+    let cells =
+        [('#', "content"), ('.', "missing"), ('x', "hole"), ('?', "to retry"), ('_', "unknown")];
     let parts = cells.map(|(cell, word)| format!("{} {word}", glyph(cell, is_unicode)));
     format!("{}  @ start", parts.join("  "))
 }
 
 #[cfg(test)]
 mod tests {
-    use telusur_model::{Coverage, CoverageCounts};
+    use telusur_model::{Coverage, CoverageCounts, LegCoverage, Strip, StripCell, WalkCoverage};
 
     use super::*;
 
-    fn walk() -> WalkCoverage {
+    fn walk() -> CoverageView {
+        CoverageView::of(&whole(), 0)
+    }
+
+    fn whole() -> WalkCoverage {
         let leg = |direction, rate, state, next| LegCoverage {
             direction,
             rate,

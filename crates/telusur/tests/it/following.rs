@@ -60,12 +60,12 @@ impl Place {
             serde_json::from_str(self.run(&["index", "status", "--json"]).result()).unwrap();
         let shown = self.shown("last");
         assert_eq!(status["documents"], shown["stats"]["ok"], "{status} {shown}");
-        shown["stats"]["pages"].as_u64().unwrap()
+        shown["stats"]["fetched"].as_u64().unwrap()
     }
 
     /// How many pages have been stored so far.
     fn pages(&self) -> u64 {
-        self.shown("last")["stats"]["pages"].as_u64().unwrap_or(0)
+        self.shown("last")["stats"]["fetched"].as_u64().unwrap_or(0)
     }
 }
 

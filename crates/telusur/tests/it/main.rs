@@ -22,6 +22,7 @@ mod run;
 mod scrub;
 mod serve;
 mod streams;
+mod vocabulary;
 mod wrong_values;
 
 use std::io::Write;

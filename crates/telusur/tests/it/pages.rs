@@ -239,8 +239,8 @@ fn a_stored_page_is_shown() {
     check("headings", "\"level\":1,\"text\":\"Prices\"}\n");
     let seen = place.run(&["page", &url, "--json"]);
     let page: Value = serde_json::from_str(seen.result()).unwrap();
-    assert_eq!(page["stored"]["status"], 200);
-    assert_eq!(page["tables"][0]["rows"][1][0]["text"], "=1+1");
+    assert_eq!(page["status"], 200);
+    assert_eq!(page["content"]["tables"][0]["rows"][1][0]["text"], "=1+1");
     let seen = place.run(&["page", "http://a.org/none"]);
     assert!(seen.error(2).contains("no crawl has stored http://a.org/none"), "{seen:?}");
     place.run(&["page", &url, "--crawl", "none"]).error(2);

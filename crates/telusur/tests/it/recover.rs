@@ -191,9 +191,9 @@ fn pages_come_back_by_their_bodies_alone() {
         let seen = place.run(&["ls", "--json", "--data", data]);
         let crawls: Value = serde_json::from_str(&seen.stdout).unwrap();
         let crawls = crawls.as_array().unwrap().iter();
-        crawls.map(|crawl| crawl["pages"].clone()).collect::<Vec<_>>()
+        crawls.map(|crawl| crawl["stats"]["fetched"].as_u64().unwrap()).collect::<Vec<_>>()
     };
-    let before = pages(DATA);
+    let [of_ids, of_links] = pages(DATA)[..] else { panic!("two crawls, the youngest first") };
     let data = place.path().join(DATA);
     fs::remove_dir_all(data.join("state")).unwrap();
     for crawl in ["crawl_1", "crawl_2"] {
@@ -210,7 +210,8 @@ fn pages_come_back_by_their_bodies_alone() {
     assert_eq!(seen.code, 0, "{seen:?}");
     assert_says(&seen, "pages of crawl_1 were parsed again from their bodies");
     assert_says(&seen, "bodies/crawl_1/00000001.warc.zst: bytes 0 to");
-    assert_eq!(pages(RECOVERED), before);
+    // Of a PDF and of a table in CSV no body is kept.
+    assert_eq!(pages(RECOVERED), [of_ids, of_links - 2]);
     let seen = place.run(&["search", "mill", "--data", RECOVERED]);
     assert!(seen.stdout.contains("/en/"), "{seen:?}");
     assert_verified(&place, RECOVERED);

@@ -33,7 +33,7 @@ impl Served {
     }
 
     /// Asks it with curl, which must succeed.
-    fn curl(&self, arguments: &[&str], target: &str) -> String {
+    pub(crate) fn curl(&self, arguments: &[&str], target: &str) -> String {
         let url = format!("http://{}{target}", self.address);
         let output = Command::new("curl").args(["-sS"]).args(arguments).arg(url).output().unwrap();
         assert!(output.status.success(), "{output:?}");
@@ -347,7 +347,7 @@ fn a_crawl_that_cannot_be_stored_stops_nobody_else() {
     let data = place.path().join(".local/share/telusur");
     for name in ["good", "bad"] {
         let mut crawl = place.start_crawl(&web, &["--name", name, "--new"]);
-        while place.shown(name)["stats"]["pages"].as_u64().is_none_or(|pages| pages == 0) {
+        while place.shown(name)["stats"]["fetched"].as_u64().is_none_or(|pages| pages == 0) {
             std::thread::yield_now();
         }
         crawl.kill().unwrap();
