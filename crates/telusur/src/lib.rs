@@ -12,6 +12,7 @@ pub mod crawl_request;
 pub mod foreground;
 pub mod linear_request;
 pub mod remote;
+pub mod surface;
 
 pub mod commands;
 

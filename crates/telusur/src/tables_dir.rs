@@ -94,3 +94,6 @@ impl TablesDir {
         file.finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

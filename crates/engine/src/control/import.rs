@@ -12,7 +12,7 @@ use crate::admission;
 use crate::commit_stage::expect_space;
 use crate::error::RequestError;
 use crate::imports::{ImportLine, Importer};
-use crate::request::{BadRequest, program_defaults};
+use crate::request::{BadRequest, check_name, program_defaults};
 
 /// Documents in one batch: a line of the control socket stays below its limit.
 pub const IMPORT_BATCH_MAX: usize = 500;
@@ -57,6 +57,7 @@ impl Operation for ImportDocuments {
             let what = format!("{IMPORT_BATCH_MAX} documents at once are the limit");
             return Err(BadRequest::field("/documents", what).into());
         }
+        check_name(Some(&self.name))?;
         expect_space(control.store.as_ref(), self.min_free_disk)?;
         // All of them first: a batch is stored whole or not at all.
         let mut addresses = Vec::with_capacity(self.documents.len());

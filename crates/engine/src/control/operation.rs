@@ -82,6 +82,7 @@ macro_rules! operations {
     ($($operation:ident),+ $(,)?) => {
         /// The operations, by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
         pub enum OperationKind {
             $(#[doc = concat!("[`", stringify!($operation), "`](super::", stringify!($operation), ").")]
               $operation,)+
@@ -90,16 +91,6 @@ macro_rules! operations {
         impl OperationKind {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$operation),+];
-
-            /// The word for it in requests.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$operation => stringify!($operation),)+ }
-            }
-
-            /// Reads the word.
-            pub fn from_word(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|operation| operation.word() == word)
-            }
 
             /// Whether it may change what is stored.
             pub fn may_write(self) -> bool {
@@ -126,6 +117,19 @@ macro_rules! operations {
             <$operation as Operation>::KIND as usize == OperationKind::$operation as usize
         );)+
     };
+}
+
+impl OperationKind {
+    /// The word for it in requests, such as `list_crawls`.
+    pub fn word(self) -> String {
+        let word = serde_json::to_value(self).expect("a word is JSON");
+        word.as_str().expect("it has no fields").to_owned()
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        serde_json::from_value(word.into()).ok()
+    }
 }
 
 operations! {

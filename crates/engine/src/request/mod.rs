@@ -523,7 +523,7 @@ fn read_word<T>(
 }
 
 /// A name must not look like one of the other ways to say which crawl is meant.
-fn check_name(name: Option<&str>) -> Result<(), BadRequest> {
+pub(crate) fn check_name(name: Option<&str>) -> Result<(), BadRequest> {
     let Some(name) = name else { return Ok(()) };
     let is_taken = name == "last" || name.starts_with("crawl_") || name.starts_with("c_");
     if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || is_taken {

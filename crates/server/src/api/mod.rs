@@ -4,6 +4,7 @@
 
 mod crawls;
 mod events;
+mod imports;
 mod keys;
 mod lists;
 mod operations;
@@ -87,6 +88,7 @@ fn crawl_routes() -> OpenApiRouter<Service> {
         .routes(routes!(crawls::pause))
         .routes(routes!(crawls::resume))
         .routes(routes!(crawls::recrawl))
+        .routes(routes!(imports::import))
         .routes(routes!(crawls::stop))
         .routes(routes!(crawls::cancel))
         .routes(routes!(crawls::retry))

@@ -41,7 +41,7 @@ pub(super) struct OperationLine {
 /// program. What an operation needs of a key is what its other route needs.
 #[utoipa::path(post, path = "/api/v1/operations/{operation}", tag = "terminal",
     request_body(content = Object, description = "The request of the operation"),
-    params(("operation" = String, Path, description = "The name of the operation, such as `ListCrawls`")),
+    params(("operation" = String, Path, description = "The name of the operation, such as `list_crawls`")),
     responses((status = 200, description = "Items, then a reply or an error, one JSON object per line",
         content((OperationLine = "application/x-ndjson")))))]
 pub(super) async fn run(

@@ -8,6 +8,6 @@ mod search;
 
 pub use telusur_engine::json::*;
 
-pub use self::request::{FetchBody, MapBody, ResumeRequest};
+pub use self::request::{FetchBody, ImportView, MapBody, ResumeRequest};
 pub use self::s1::{S1Answer, S1Job, S1Page, S1Request, S1Started};
 pub use self::search::SearchBody;

@@ -21,6 +21,17 @@ pub struct ResumeRequest {
     pub ids: Option<Resume>,
 }
 
+/// Documents that were imported.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ImportView {
+    /// The id of their crawl.
+    pub crawl: String,
+    /// Its alias.
+    pub alias: String,
+    /// How many there are.
+    pub documents: u64,
+}
+
 /// One page to fetch.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use telusur_engine::control::{
-    CancelCrawl, ChangeCrawl, Control, CrawlDone, Operation, PauseCrawl, RecrawlCrawl, RemoveCrawl,
-    ResumeCrawl, RetryCrawl, StopCrawl,
+    CancelCrawl, ChangeCrawl, Control, CrawlDone, ImportDocuments, Operation, PauseCrawl,
+    RecrawlCrawl, RemoveCrawl, ResumeCrawl, RetryCrawl, StopCrawl,
 };
 use telusur_engine::request::{ChangeRequest, CrawlRequest, RequestPolicy, Rights, warnings};
-use telusur_engine::{Admission, CrawlChange, RequestError, create_crawl};
+use telusur_engine::{Admission, CrawlChange, ImportLine, RequestError, create_crawl};
 use telusur_ledger::CrawlRecord;
 use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason};
 
@@ -250,6 +250,26 @@ impl Service {
         self.carry_through(|service| async move {
             let started = service.run_as(rights, recrawl).await?;
             service.crawl(started.no).await
+        })
+        .await
+    }
+
+    /// Stores a batch of documents.
+    pub async fn import(
+        &self,
+        name: &str,
+        documents: Vec<ImportLine>,
+        is_last: bool,
+        rights: Rights,
+    ) -> Result<CrawlView, Problem> {
+        let batch = ImportDocuments { name: name.to_owned(), documents, is_last, min_free_disk: 0 };
+        self.carry_through(move |service| async move {
+            let _only_one = service.inner().accepting.lock().await;
+            let no = service.run_as(rights, batch).await?.no;
+            if let Some(record) = service.inner().store.crawl(no)? {
+                service.catalog().add(&record.crawl);
+            }
+            service.crawl(no).await
         })
         .await
     }

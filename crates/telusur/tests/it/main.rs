@@ -14,6 +14,7 @@ mod full_disk;
 mod guard;
 mod inspect;
 mod linear;
+mod operations;
 mod pages;
 mod recover;
 mod run;

@@ -40,6 +40,11 @@ impl Served {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What it answers, as JSON.
+    pub(crate) fn json(&self, target: &str) -> serde_json::Value {
+        serde_json::from_str(&self.curl(&[], target)).unwrap()
+    }
+
     fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
