@@ -27,6 +27,18 @@ pub fn surface(operation: OperationKind) -> Surface {
             (Ok("ls"), Ok(("get", "/api/v1/crawls")))
         }
         OperationKind::ReadCrawl => (Ok("show"), Ok(("get", "/api/v1/crawls/{id}"))),
+        OperationKind::ListPages => (
+            Err("export writes the pages of a crawl, page shows one"),
+            Ok(("get", "/api/v1/crawls/{id}/pages")),
+        ),
+        OperationKind::ListHosts => (
+            Err("show names the sites, politeness one host"),
+            Ok(("get", "/api/v1/crawls/{id}/hosts")),
+        ),
+        OperationKind::ListQueue => (
+            Err("show counts what waits, explain says it of a URL"),
+            Ok(("get", "/api/v1/crawls/{id}/frontier")),
+        ),
         OperationKind::ListErrors => {
             (Ok("show --errors"), Ok(("get", "/api/v1/crawls/{id}/errors")))
         }
