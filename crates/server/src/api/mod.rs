@@ -18,6 +18,7 @@ use utoipa_axum::routes;
 
 use crate::access::Scope;
 use crate::door::permit;
+use crate::openapi::say_scope;
 use crate::problem::{Code, Problem};
 use crate::service::{Cursor, Service};
 
@@ -29,7 +30,9 @@ const ITEMS: u32 = 100;
 /// All routes of the API.
 pub(crate) fn routes(service: &Service) -> OpenApiRouter<Service> {
     let needing = |scope: Scope, routes: OpenApiRouter<Service>| {
-        routes.route_layer(from_fn_with_state((service.clone(), scope), permit))
+        let mut routes = routes.route_layer(from_fn_with_state((service.clone(), scope), permit));
+        say_scope(routes.get_openapi_mut(), scope);
+        routes
     };
     OpenApiRouter::default()
         .merge(open_routes())

@@ -30,8 +30,9 @@ pub(super) struct Typed {
 }
 
 /// Search everything that was crawled
-#[utoipa::path(get, path = "/api/v1/search", tag = "search", params(SearchBody),
-    responses((status = 200, body = SearchView)))]
+#[utoipa::path(get, path = "/api/v1/search", tag = "search", operation_id = "search",
+    params(SearchBody),
+    responses((status = 200, body = SearchView, description = "What was found, best first.")))]
 pub(super) async fn search(
     State(service): State<Service>,
     Params(query): Params<SearchBody>,
@@ -39,9 +40,10 @@ pub(super) async fn search(
     created(StatusCode::OK, None, &service.search(query).await?)
 }
 
-/// The same, asked in JSON
-#[utoipa::path(post, path = "/api/v1/search", tag = "search", request_body = SearchBody,
-    responses((status = 200, body = SearchView)))]
+/// Search everything that was crawled, asked in JSON
+#[utoipa::path(post, path = "/api/v1/search", tag = "search", operation_id = "search_by_post",
+    request_body = SearchBody,
+    responses((status = 200, body = SearchView, description = "What was found, best first.")))]
 pub(super) async fn search_by_post(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<SearchBody>,
@@ -50,8 +52,10 @@ pub(super) async fn search_by_post(
 }
 
 /// Ways to go on typing
-#[utoipa::path(get, path = "/api/v1/suggest", tag = "search", params(Typed),
-    responses((status = 200, body = SuggestView)))]
+#[utoipa::path(get, path = "/api/v1/suggest", tag = "search", operation_id = "suggest",
+    params(Typed),
+    responses((status = 200, body = SuggestView, description = "Up to ten ways to go on."),
+              (status = 304)))]
 pub(super) async fn suggest(
     State(service): State<Service>,
     headers: HeaderMap,

@@ -23,8 +23,9 @@ pub(super) struct Which {
 }
 
 /// Fetch one page and read it, with the manners of a crawl; nothing is stored
-#[utoipa::path(post, path = "/api/v1/fetch", tag = "web", request_body = FetchBody,
-    responses((status = 200, body = FetchedView)))]
+#[utoipa::path(post, path = "/api/v1/fetch", tag = "web", operation_id = "fetch_page",
+    request_body = FetchBody,
+    responses((status = 200, body = FetchedView, description = "The page, whatever its status is.")))]
 pub(super) async fn fetch(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<FetchBody>,
@@ -33,8 +34,9 @@ pub(super) async fn fetch(
 }
 
 /// List the URLs of a site, from its sitemaps and one of its pages
-#[utoipa::path(post, path = "/api/v1/map", tag = "web", request_body = MapBody,
-    responses((status = 200, body = MapView)))]
+#[utoipa::path(post, path = "/api/v1/map", tag = "web", operation_id = "map_site",
+    request_body = MapBody,
+    responses((status = 200, body = MapView, description = "The URLs that were found.")))]
 pub(super) async fn map(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<MapBody>,
@@ -43,8 +45,11 @@ pub(super) async fn map(
 }
 
 /// Why a URL was crawled, or not: what each crawl knows of it
-#[utoipa::path(get, path = "/api/v1/explain", tag = "content", params(Which),
-    responses((status = 200, body = Vec<ExplanationView>)))]
+#[utoipa::path(get, path = "/api/v1/explain", tag = "content", operation_id = "explain_url",
+    params(Which),
+    responses((status = 200, body = Vec<ExplanationView>,
+                  description = "One explanation for each crawl that was asked about."),
+              (status = 304), (status = 404)))]
 pub(super) async fn explain(
     State(service): State<Service>,
     headers: HeaderMap,

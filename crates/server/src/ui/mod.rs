@@ -2,6 +2,7 @@
 //! Every page works without scripts; scripts only make some of them move. What comes from the web is
 //! shown as text: templates escape it, and nothing is ever loaded from another site.
 
+mod api;
 mod assets;
 mod bars;
 mod coverage;
@@ -38,6 +39,7 @@ pub(crate) fn routes(service: &Service) -> Router<Service> {
         .merge(needing(Scope::Search, search_routes()))
         .merge(needing(Scope::Read, read_routes()))
         .merge(needing(Scope::Crawl, crawl_routes()))
+        .route("/docs/api", get(api::api))
         .route("/look", get(frame::look))
         .route("/key", post(frame::give_key))
         .route("/assets/{name}", get(assets::asset))
