@@ -17,11 +17,11 @@ from telusur_client.api.content import list_pages, read_page
 from telusur_client.api.crawls import read_crawl, start_crawl
 from telusur_client.api.search import search, search_by_post
 from telusur_client.models import (
+    CrawlRequest,
     CrawlView,
-    LimitsBody,
-    MannersBody,
-    NewCrawlBody,
+    LimitsRequest,
     PagedPageView,
+    PolitenessRequest,
     Problem,
     SearchBody,
     SearchView,
@@ -67,11 +67,11 @@ def use(client, site):
     """One crawl, and two searches in what it stored."""
     started = start_crawl.sync(
         client=client,
-        body=NewCrawlBody(
+        body=CrawlRequest(
             urls=[site],
             name="by a made client",
-            limits=LimitsBody(max_pages=10),
-            manners=MannersBody(delay_ms=0),
+            limits=LimitsRequest(max_pages=10),
+            politeness=PolitenessRequest(delay_ms=0),
         ),
     )
     assert isinstance(started, CrawlView), started

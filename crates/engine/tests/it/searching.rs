@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Control, Reply, Request, SearchReply, SearchRequest};
+use telusur_engine::control::{
+    Control, Rank, RankItem, ReadCrawls, RemoveCrawl, Search, SearchReply, Verify,
+};
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
 use telusur_ledger::{CrawlStore, Store};
@@ -20,15 +22,9 @@ fn open_index(bench: &Bench) -> Arc<SearchIndex> {
 fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchReply {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let request = SearchRequest { text: text.to_owned(), limit: 10, ..SearchRequest::default() };
-    let mut found = None;
-    control.handle(&Request::Search(request), &mut |answer| {
-        if let Reply::Found(answer) = answer {
-            found = Some(*answer);
-        }
-        true
-    });
-    found.unwrap()
+    let search = Search { text: text.to_owned(), limit: 10, ..Search::default() };
+    let (_, reply) = control.collect(&search).unwrap();
+    reply
 }
 
 fn urls(answer: &SearchReply) -> Vec<&str> {
@@ -114,7 +110,7 @@ async fn a_removed_crawl_is_found_no_more() {
     indexer.catch_up(&mut |_| {}).unwrap();
     let control =
         Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    control.handle(&Request::Remove { crawl: "last".into() }, &mut |_| true);
+    control.collect(&RemoveCrawl { crawl: "last".into() }).unwrap();
     assert!(search(&store, &index, "leaves").hits.is_empty());
 }
 
@@ -132,20 +128,12 @@ async fn a_crawl_whose_removal_has_begun_is_shown_nowhere() {
     store.remove(telusur_model::CrawlNo(1)).unwrap();
     let control =
         Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let lines = |request: Request| {
-        let mut lines = Vec::new();
-        control.handle(&request, &mut |line| {
-            lines.push(line);
-            true
-        });
-        lines
-    };
     let found = search(&store, &index, "leaves");
     assert_eq!((urls(&found), found.estimated_total), (vec![], 0));
     assert!(urls(&search(&store, &index, "leaves crawl:crawl_1")).is_empty());
-    let rank = |sites| lines(Request::Rank { crawl: None, sites, max: 9 });
-    assert_eq!([rank(false), rank(true)], [vec![Reply::End], vec![Reply::End]]);
-    assert_eq!(lines(Request::Crawls), [Reply::End]);
+    let rank = |sites| control.collect(&Rank { crawl: None, sites, max: 9 }).unwrap().0;
+    assert_eq!([rank(false), rank(true)], [[], []]);
+    assert_eq!(control.collect(&ReadCrawls {}).unwrap().0, []);
 }
 
 /// A start does not wait for it, and the engine finishes it beside its crawls.
@@ -260,29 +248,18 @@ async fn links_are_counted_and_their_words_are_found() {
     let found = search(&store, &index, "polaris");
     assert!(urls(&found).contains(&"http://site.test/star"), "it never says its name itself");
     let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
-    let mut top = Vec::new();
-    let request = Request::Rank { crawl: Some("last".into()), sites: false, max: 1 };
-    control.handle(&request, &mut |answer| {
-        if let Reply::TopPage(page) = answer {
-            top.push(page.url);
-        }
-        true
-    });
-    assert_eq!(top, ["http://site.test/star"]);
+    let rank = Rank { crawl: Some("last".into()), sites: false, max: 1 };
+    let (top, ()) = control.collect(&rank).unwrap();
+    let [RankItem::Page(top)] = &top[..] else { panic!("{top:?}") };
+    assert_eq!(top.url, "http://site.test/star");
 }
 
 /// The check of the index, as `verify` gives it.
 fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_ledger::Check {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let mut report = None;
-    control.handle(&Request::Verify, &mut |answer| {
-        if let Reply::Verified(verified) = answer {
-            report = Some(verified);
-        }
-        true
-    });
-    report.unwrap().checks.into_iter().find(|check| check.id == "I4").unwrap()
+    let (_, report) = control.collect(&Verify {}).unwrap();
+    report.checks.into_iter().find(|check| check.id == "I4").unwrap()
 }
 
 #[tokio::test]

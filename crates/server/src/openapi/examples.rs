@@ -177,6 +177,9 @@ const IDS: [(&str, &str); 4] = [
 
 /// The example of a parameter in a path.
 pub(super) fn of_path_parameter(path: &str, name: &str) -> Option<Value> {
+    if name == "operation" {
+        return Some("ReadCrawl".into());
+    }
     let known = IDS.iter().find(|(start, _)| path.starts_with(start));
     known.filter(|_| name == "id").map(|(_, id)| (*id).into())
 }

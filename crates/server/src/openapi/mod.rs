@@ -31,7 +31,7 @@ Crawls sites, and searches what was crawled.
 
 **Keys.** A service without keys answers only its own machine, and needs none. Once there is a key, requests \
 carry one: `Authorization: Bearer tlk_…`. Each operation names the scope that it needs. `read` includes `search`, \
-`crawl` includes `read`, and `admin` includes everything.
+`crawl` includes `read`, `metrics` only reads `/metrics`, and `admin` includes everything.
 
 **Errors** are `application/problem+json` (RFC 9457). Programs compare `code`, whose words are stable; `detail` is \
 for people, and `request_id` names the request in the service's log. Every reply carries it as `X-Request-Id`, too.
@@ -45,7 +45,7 @@ nothing changed.
 **Times** are RFC 3339 in UTC, where a field does not say otherwise.";
 
 /// The groups of operations, in reading order.
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("search", "Full-text search over the pages of all crawls."),
     ("crawls", "Crawls: started, listed, watched, changed, paused, resumed, stopped and deleted."),
     (
@@ -55,6 +55,7 @@ const TAGS: [(&str, &str); 7] = [
     ("web", "Single pages and sites, asked at once and without a crawl."),
     ("keys", "The keys of this API."),
     ("system", "Health, totals, metrics, and this description."),
+    ("terminal", "What `telusur --server URL` asks. It changes with the program."),
     (
         "first service",
         "The two calls of the first service, for clients that were written for it. Times are Unix milliseconds.",

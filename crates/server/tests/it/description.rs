@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, small_site};
+use crate::client::Client;
 use crate::description_faults::{faults, operations};
 
 /// Every route, as `METHOD path`.
@@ -39,12 +40,14 @@ const ROUTES: &[&str] = &[
     "POST /api/v1/crawls",
     "POST /api/v1/crawls/{id}/cancel",
     "POST /api/v1/crawls/{id}/pause",
+    "POST /api/v1/crawls/{id}/recrawl",
     "POST /api/v1/crawls/{id}/resume",
     "POST /api/v1/crawls/{id}/retry",
     "POST /api/v1/crawls/{id}/stop",
     "POST /api/v1/fetch",
     "POST /api/v1/keys",
     "POST /api/v1/map",
+    "POST /api/v1/operations/{operation}",
     "POST /api/v1/search",
     "POST /crawl",
 ];
@@ -70,7 +73,11 @@ async fn every_route_is_described_and_every_description_is_served() {
         let (method, path) = route.split_once(' ').unwrap();
         let method: &'static str =
             ["GET", "POST", "PATCH", "DELETE"].into_iter().find(|it| *it == method).unwrap();
-        let reply = bench.client.ask(method, path.replace("{id}", "none")).send().await;
+        let reply = bench
+            .client
+            .ask(method, path.replace("{id}", "none").replace("{operation}", "none"))
+            .send()
+            .await;
         assert_ne!(reply.status, 405, "{route}");
         if reply.status == 404 {
             let detail = reply.problem(404, "not_found")["detail"].as_str().unwrap().to_owned();
@@ -140,6 +147,33 @@ async fn every_operation_is_on_the_page_for_people() {
         assert!(page.contains(&format!("id=\"{target}\"")), "#{target} leads nowhere");
     }
     assert!(page.contains("href=\"/api/v1/openapi.json\""));
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn the_scope_that_is_said_is_the_one_that_is_asked_for() {
+    let bench = Bench::start(small_site).await;
+    let document = bench.client.json("/api/v1/openapi.json").await;
+    let key_for = async |client: &Client, scope: &str| {
+        let made = client.post("/api/v1/keys", &json!({ "scopes": [scope], "name": scope })).await;
+        client.with_key(made.json()["key"].as_str().unwrap())
+    };
+    let admin = key_for(&bench.client, "admin").await;
+    let (search, metrics) = (key_for(&admin, "search").await, key_for(&admin, "metrics").await);
+    let mut asked = 0;
+    for (method, path, operation) in operations(&document) {
+        let Some(scope) = operation["security"][1]["key"][0].as_str() else { continue };
+        let other = if scope == "metrics" { &search } else { &metrics };
+        let method = ["GET", "POST", "PATCH", "DELETE"]
+            .into_iter()
+            .find(|it| it.eq_ignore_ascii_case(method))
+            .unwrap();
+        let reply = other.ask(method, path.replace("{id}", "none")).send().await;
+        let detail = reply.problem(403, "forbidden_scope")["detail"].as_str().unwrap().to_owned();
+        assert!(detail.ends_with(&format!("the scope {scope}")), "{method} {path}: {detail}");
+        asked += 1;
+    }
+    assert!(asked > 30, "only {asked} operations name a scope");
     bench.stop().await;
 }
 

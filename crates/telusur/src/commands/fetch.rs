@@ -6,12 +6,12 @@ use std::sync::Arc;
 use serde::Serialize;
 use telusur_engine::{Arrived, NotFetched, SingleFetch, SystemClock};
 use telusur_fetch::{FetchProfile, FetchSettings, WebFetcher};
-use telusur_model::{PageUrl, RobotsRules};
+use telusur_model::{Crawl, PageUrl, RobotsRules};
 use telusur_parse::{ContentLimits, read_page};
 
 use super::{Outcome, Session, crawl};
 use crate::cli::FetchArgs;
-use crate::crawl_request::CrawlRequest;
+use crate::crawl_request::{crawl_request, settings_of};
 use crate::message::{Code, Message, shown};
 use crate::page_view::PageView;
 use crate::settings::Settings;
@@ -20,9 +20,9 @@ use crate::start_urls::StartUrls;
 pub(super) fn fetch(session: &Session, arguments: &FetchArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let url = start_url(session, &settings, &arguments.url)?;
-    let mut request = CrawlRequest::new(&settings, vec![url.clone()], None);
-    request.fetch.basic_auth = crawl::logins(session, &settings)?;
-    request.fetch.cookies_txt = crawl::cookies_txt(&settings)?;
+    let mut request = crawl_request(&settings);
+    crawl::add_secrets(session, &settings, &mut request)?;
+    let request = settings_of(&request)?;
     if request.politeness.robots == RobotsRules::Ignore {
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
@@ -47,7 +47,7 @@ fn start_url(session: &Session, settings: &Settings, text: &str) -> Result<PageU
     Ok(start.urls.remove(0))
 }
 
-fn ask(request: &CrawlRequest, url: PageUrl) -> Result<Arrived, Message> {
+fn ask(request: &Crawl, url: PageUrl) -> Result<Arrived, Message> {
     let refuse = |what: String| Message::new(Code::NotFetched, what);
     let profile =
         FetchProfile::new(&request.fetch, request.limits.body_bytes_max, vec![url.origin()])

@@ -147,7 +147,7 @@ impl Reader<'_> {
             })
             .collect();
         let body = self.body(operation);
-        let needs_key = operation.security.iter().flatten().any(|it| names_key(it));
+        let needs_key = operation.security.iter().flatten().any(names_key);
         let example = body.as_ref().and_then(|(_, compact)| compact.as_deref());
         let is_stream = replies_with(operation, "text/event-stream");
         let curl = curl(&curl::Call {
@@ -233,16 +233,22 @@ impl Reader<'_> {
         }
     }
 
-    /// The problems that operations name, by name.
+    /// The problems that operations name, each once, by status.
     fn problems(&self) -> Vec<ReplyPart> {
-        let components = self.document.components.iter();
-        let responses = components.flat_map(|components| &components.responses);
-        responses
-            .filter_map(|(name, response)| match response {
-                RefOr::T(response) => Some(self.reply(name, response)),
-                RefOr::Ref(_) => None,
+        let operations = self.document.paths.paths.values().flat_map(operations);
+        let named: BTreeMap<&str, &str> = operations
+            .flat_map(|(_, operation)| &operation.responses.responses)
+            .filter_map(|(status, reply)| match reply {
+                RefOr::Ref(to) => Some((status.as_str(), name_in(&to.ref_location))),
+                RefOr::T(_) => None,
             })
-            .collect()
+            .collect();
+        let components = self.document.components.as_ref();
+        let described = named.into_iter().filter_map(|(status, name)| {
+            let RefOr::T(response) = components?.responses.get(name)? else { return None };
+            Some(ReplyPart { problem: Some(name.to_owned()), ..self.reply(status, response) })
+        });
+        described.collect()
     }
 
     fn types(&self) -> Vec<TypePart> {

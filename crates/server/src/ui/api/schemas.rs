@@ -69,7 +69,7 @@ pub(super) fn kind_of(schema: &RefOr<Schema>) -> Kind {
         RefOr::T(Schema::Array(array)) => {
             let items = match &array.items {
                 ArrayItems::RefOrSchema(items) => kind_of(items),
-                ArrayItems::False => Kind::default(),
+                ArrayItems::False => Kind::words("value"),
             };
             let is_optional = matches!(&array.schema_type, SchemaType::Array(types) if types.contains(&Type::Null));
             or_null(items.within("array of "), is_optional)
