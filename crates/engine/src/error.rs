@@ -68,6 +68,13 @@ pub enum RequestError {
     Index(#[from] IndexError),
 }
 
+impl RequestError {
+    /// A field of the request that is not usable.
+    pub(crate) fn bad_field(field: &'static str, what: impl Into<String>) -> Self {
+        Self::BadRequest(BadRequest::field(field, what))
+    }
+}
+
 impl From<FollowError> for RequestError {
     fn from(error: FollowError) -> Self {
         match error {

@@ -30,6 +30,7 @@ mod id_visits;
 mod imports;
 mod index_follower;
 mod index_lease;
+pub mod json;
 mod learned;
 mod letting_in;
 mod linear_run;

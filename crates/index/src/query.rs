@@ -1,6 +1,5 @@
 //! What can be asked: a [`Query`] in the words of a person, with what a program may add to it.
 
-mod date;
 mod parse;
 
 use serde::{Deserialize, Serialize};
@@ -85,6 +84,29 @@ pub enum Column {
     Url,
 }
 
+impl Column {
+    /// All words, in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["title", "description", "keywords", "text", "url"];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Keywords => "keywords",
+            Self::Text => "text",
+            Self::Url => "url",
+        }
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Title, Self::Description, Self::Keywords, Self::Text, Self::Url]
+            .into_iter()
+            .find(|column| column.word() == word)
+    }
+}
+
 /// The orders of hits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -98,6 +120,25 @@ pub enum Sort {
     Url,
 }
 
+impl Sort {
+    /// All words, in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["relevance", "newest", "url"];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Relevance => "relevance",
+            Self::Newest => "newest",
+            Self::Url => "url",
+        }
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Relevance, Self::Newest, Self::Url].into_iter().find(|sort| sort.word() == word)
+    }
+}
+
 /// What matching pages are counted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -105,13 +146,38 @@ pub enum FacetBy {
     /// Registrable domain.
     Site,
     /// Language code.
+    #[serde(rename = "lang")]
     Language,
     /// What it was made from.
+    #[serde(rename = "type")]
     Kind,
     /// Year of publication, else of fetching.
     Year,
     /// Crawl number.
     Crawl,
+}
+
+impl FacetBy {
+    /// All words, in the order of the variants.
+    pub const WORDS: &'static [&'static str] = &["site", "lang", "type", "year", "crawl"];
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Site => "site",
+            Self::Language => "lang",
+            Self::Kind => "type",
+            Self::Year => "year",
+            Self::Crawl => "crawl",
+        }
+    }
+
+    /// Reads the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Site, Self::Language, Self::Kind, Self::Year, Self::Crawl]
+            .into_iter()
+            .find(|by| by.word() == word)
+    }
 }
 
 /// A condition that a page meets or does not.
@@ -148,8 +214,42 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The conditions in a text of the query language; its words are left out.
-    pub fn all_in(text: &str) -> Vec<Self> {
-        parse(text).filters
+    /// The condition that a field of the query language sets: `site`, `lang`, `filetype` … `None` if
+    /// there is no such field, or the value cannot be used. However long and odd the value is, it is
+    /// this one condition and nothing else.
+    pub fn of(field: &str, value: &str) -> Option<Self> {
+        parse::filter(field, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::to_value;
+
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_json_and_lead_back() {
+        for word in Column::WORDS {
+            let column = Column::from_word(word).unwrap();
+            assert_eq!((column.word(), to_value(column).unwrap()), (*word, (*word).into()));
+        }
+        for word in Sort::WORDS {
+            let sort = Sort::from_word(word).unwrap();
+            assert_eq!((sort.word(), to_value(sort).unwrap()), (*word, (*word).into()));
+        }
+        for word in FacetBy::WORDS {
+            let by = FacetBy::from_word(word).unwrap();
+            assert_eq!((by.word(), to_value(by).unwrap()), (*word, (*word).into()));
+        }
+    }
+
+    #[test]
+    fn a_value_is_one_condition_whatever_is_in_it() {
+        let odd = "a.org\" OR site:b.org";
+        assert_eq!(Filter::of("lang", "EN-us"), Some(Filter::Language("en".into())));
+        assert_eq!(Filter::of("filetype", odd), Some(Filter::Kind(odd.to_lowercase())));
+        assert_eq!(Filter::of("colour", "red"), None);
+        assert_eq!(Filter::of("site", ""), None);
     }
 }

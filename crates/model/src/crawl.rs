@@ -376,6 +376,17 @@ pub enum PauseReason {
     Import,
 }
 
+words! {
+    PauseReason {
+        Asked = "asked",
+        DiskFull = "disk_full",
+        NoNetwork = "no_network",
+        Refused = "refused",
+        EngineStopped = "engine_stopped",
+        Import = "import",
+    }
+}
+
 impl PauseReason {
     /// Whether the crawl goes on without being told, when the cause is gone.
     pub fn passes(self) -> bool {
@@ -433,6 +444,20 @@ pub enum FinishReason {
     Budget,
     /// Every host that has ids left asked us to wait for longer than the crawl has patience.
     RetryAfter,
+}
+
+words! {
+    FinishReason {
+        Drained = "drained",
+        MaxPages = "max_pages",
+        MaxDuration = "max_duration",
+        MaxBytes = "max_bytes",
+        MaxErrors = "max_errors",
+        Stopped = "stopped",
+        NoStart = "no_start",
+        Budget = "budget",
+        RetryAfter = "retry_after",
+    }
 }
 
 impl FinishReason {

@@ -25,6 +25,7 @@ mod reason;
 mod record;
 mod scope;
 mod time;
+pub mod units;
 mod url;
 mod url_key;
 mod url_shape;

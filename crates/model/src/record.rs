@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{CrawlNo, IdState, PageUrl, Reason, Timestamp, UrlKey, Via};
 
 /// A BLAKE3 hash of a body.
@@ -175,14 +176,11 @@ pub enum Change {
     NotSent,
 }
 
+words! { Change { New = "new", Changed = "changed", Same = "same", NotSent = "not_sent" } }
+
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::New => "new",
-            Self::Changed => "changed",
-            Self::Same => "same",
-            Self::NotSent => "not modified",
-        })
+        f.write_str(self.word())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{CrawlNo, PageUrl, Timestamp, UrlKey};
 
 /// One attempt at one URL.
@@ -155,4 +156,14 @@ pub enum Via {
     Sitemap,
     /// It is an id of a linear crawl.
     Linear,
+}
+
+words! {
+    Via {
+        Seed = "seed",
+        Link = "link",
+        Redirect = "redirect",
+        Sitemap = "sitemap",
+        Linear = "linear",
+    }
 }

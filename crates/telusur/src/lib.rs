@@ -27,4 +27,4 @@ pub mod process;
 pub mod progress;
 pub mod summary;
 pub mod terminal;
-pub mod units;
+pub use telusur_model::units;

@@ -57,7 +57,7 @@ pub use self::politeness::{
 };
 pub use self::reparse::{ReparseCrawl, ReparseItem, RereadChange, RereadPage, RereadTotal};
 pub use self::scrub::{pause as scrub_pause, piece_bytes as scrub_piece_bytes};
-pub use self::search::{Rank, RankItem, Search, SearchHit, SearchReply, Suggest};
+pub use self::search::{Rank, RankItem, Search, Suggest};
 pub use self::socket::{SocketGuard, ask, is_served, serve};
 pub use self::start::{
     RecrawlCrawl, ResumeCrawl, ResumedCrawl, RetriedCrawl, RetryCrawl, StartCrawl, StartKind,

@@ -10,8 +10,9 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use telusur_engine::control::{
-    self, Control, CrawlDone, Operation, RemoveCrawl, Search, SearchHit, SocketGuard, Verify,
+    self, Control, CrawlDone, Operation, RemoveCrawl, Search, SocketGuard, Verify,
 };
+use telusur_engine::json::HitView;
 use telusur_engine::{
     Engine, FollowCounts, Indexer, LeaseEnd, NotLeased, StopFollowing, lease_index,
 };
@@ -181,7 +182,7 @@ fn is_hung_up(stream: &mut BufReader<UnixStream>) -> bool {
     }
 }
 
-fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<SearchHit> {
+fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<HitView> {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let search = Search { text: text.to_owned(), limit: 50, ..Search::default() };

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{
-    Control, Rank, RankItem, ReadCrawls, RemoveCrawl, Search, SearchReply, Verify,
-};
+use telusur_engine::control::{Control, Rank, RankItem, ReadCrawls, RemoveCrawl, Search, Verify};
+use telusur_engine::json::SearchView;
 use telusur_engine::{ImportLine, Importer, Indexer};
 use telusur_index::{DocKey, IndexDoc, IndexLimits, SearchIndex};
 use telusur_ledger::{CrawlStore, Store};
@@ -19,7 +18,7 @@ fn open_index(bench: &Bench) -> Arc<SearchIndex> {
     Arc::new(SearchIndex::open(&dir, IndexLimits::default()).unwrap())
 }
 
-fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchReply {
+fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchView {
     let control =
         Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
     let search = Search { text: text.to_owned(), limit: 10, ..Search::default() };
@@ -27,7 +26,7 @@ fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> S
     reply
 }
 
-fn urls(answer: &SearchReply) -> Vec<&str> {
+fn urls(answer: &SearchView) -> Vec<&str> {
     answer.hits.iter().map(|hit| hit.url.as_str()).collect()
 }
 
@@ -55,7 +54,7 @@ async fn pages_are_found_as_soon_as_they_are_crawled() {
     engine.shutdown().await.unwrap();
     let found = search(&store, &index, "roasted");
     assert_eq!(urls(&found), ["http://site.test/coffee"], "noindex pages stay out");
-    assert!(found.hits[0].snippet_html.contains("<mark>"));
+    assert!(found.hits[0].snippet.contains("<mark>"));
     assert_eq!(urls(&search(&store, &index, "intitle:tea")), ["http://site.test/tea"]);
     assert!(search(&store, &index, "zebra").hits.is_empty(), "nor error pages");
 }

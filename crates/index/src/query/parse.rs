@@ -2,9 +2,9 @@
 //! and what is left out is said.
 
 use telusur_model::PageUrl;
+use telusur_model::units::read_date;
 
 use super::Filter;
-use super::date::first_moment;
 
 /// Longest query that is read. Real ones are below 1 KB; the rest is an experiment on us.
 const QUERY_BYTES_MAX: usize = 8 * 1024;
@@ -240,7 +240,7 @@ fn atom(piece: &Piece<'_>) -> Option<Atom> {
     })
 }
 
-fn filter(field: &str, value: &str) -> Option<Filter> {
+pub(super) fn filter(field: &str, value: &str) -> Option<Filter> {
     if value.is_empty() {
         return None;
     }
@@ -251,8 +251,8 @@ fn filter(field: &str, value: &str) -> Option<Filter> {
         "inurl" | "url" => Filter::UrlWords(value.to_owned()),
         "lang" | "language" => Filter::Language(lower.split(['-', '_']).next()?.to_owned()),
         "filetype" | "format" | "type" => Filter::Kind(lower.trim_start_matches('.').to_owned()),
-        "after" => Filter::From(first_moment(value)?),
-        "before" => Filter::Until(first_moment(value)?),
+        "after" => Filter::From(read_date(value)?),
+        "before" => Filter::Until(read_date(value)?),
         "year" => Filter::Year(value.parse().ok()?),
         "has" => Filter::Has(lower.trim_end_matches('s').to_owned()),
         "crawl" => Filter::Crawl(lower.strip_prefix("crawl_").unwrap_or(&lower).parse().ok()?),

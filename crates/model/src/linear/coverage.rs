@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{Direction, IdState, Moment};
 
 /// A walk at one moment.
@@ -79,16 +80,13 @@ pub enum LegState {
     Left,
 }
 
-impl LegState {
-    /// The stable word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Running => "running",
-            Self::Waiting => "waiting",
-            Self::Stopped => "stopped",
-            Self::Complete => "complete",
-            Self::Left => "left",
-        }
+words! {
+    LegState {
+        Running = "running",
+        Waiting = "waiting",
+        Stopped = "stopped",
+        Complete = "complete",
+        Left = "left",
     }
 }
 

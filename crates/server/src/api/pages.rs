@@ -12,7 +12,7 @@ use crate::access::Pass;
 use crate::door::{Params, answer, text_answer};
 use crate::json::{PageLink, StoredPageView};
 use crate::problem::{Code, Problem};
-use crate::service::Service;
+use crate::service::{Service, for_eyes_of};
 
 /// Which page.
 #[derive(Deserialize, IntoParams)]
@@ -37,7 +37,7 @@ pub(super) async fn by_url(
     Params(page): Params<PageOf>,
 ) -> Result<Response, Problem> {
     let crawl = page.crawl.map(|id| service.crawl_no(&id)).transpose()?;
-    answer(&headers, &service.page_of_url(page.url, crawl).await?.for_eyes_of(&pass), None)
+    answer(&headers, &for_eyes_of(&pass, service.page_of_url(page.url, crawl).await?), None)
 }
 
 /// A stored page with everything in it, by its id
@@ -50,7 +50,7 @@ pub(super) async fn by_id(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&headers, &service.stored_page(&id).await?.for_eyes_of(&pass), None)
+    answer(&headers, &for_eyes_of(&pass, service.stored_page(&id).await?), None)
 }
 
 /// The body of a stored page as it came, as a download

@@ -61,10 +61,10 @@ pub(super) async fn suggest(
     headers: HeaderMap,
     Params(typed): Params<Typed>,
 ) -> Result<Response, Problem> {
-    let suggestions = service.suggest(typed.q.clone(), WAYS_MAX).await?;
+    let found = service.suggest(typed.q, WAYS_MAX).await?;
     let wants = headers.get(ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if wants.contains(SUGGESTIONS) {
-        return Ok(text_answer(SUGGESTIONS, json!([typed.q, suggestions]).to_string()));
+        return Ok(text_answer(SUGGESTIONS, json!([found.query, found.suggestions]).to_string()));
     }
-    answer(&headers, &SuggestView { query: typed.q, suggestions }, None)
+    answer(&headers, &found, None)
 }

@@ -49,7 +49,7 @@ pub use self::export::ExportPieces;
 pub use self::feed::{EventKind, EventKinds, EventReader, ServiceEvent};
 pub use self::lists::Cursor;
 pub use self::orders::{Accepted, Order, RequestMark};
-pub(crate) use self::pages::mask_cookie;
+pub(crate) use self::pages::{for_eyes_of, mask_cookie};
 
 /// What a service is made of.
 pub struct ServiceParts {

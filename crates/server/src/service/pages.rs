@@ -61,19 +61,17 @@ impl Service {
     }
 }
 
-impl StoredPageView {
-    /// The page as this reader may see it. The cookies that a site gave us are the key to what it showed us:
-    /// who may only read what was crawled does not get them.
-    pub(crate) fn for_eyes_of(mut self, pass: &Pass) -> Self {
-        if !pass.covers(Scope::Crawl) {
-            for header in &mut self.headers {
-                if let [name, value] = &mut header[..] {
-                    mask_cookie(name, value);
-                }
+/// The page as this reader may see it. The cookies that a site gave us are the key to what it showed us:
+/// who may only read what was crawled does not get them.
+pub(crate) fn for_eyes_of(pass: &Pass, mut page: StoredPageView) -> StoredPageView {
+    if !pass.covers(Scope::Crawl) {
+        for header in &mut page.headers {
+            if let [name, value] = &mut header[..] {
+                mask_cookie(name, value);
             }
         }
-        self
     }
+    page
 }
 
 /// Hides the value of a cookie that a site set. Its name and its rules stay.

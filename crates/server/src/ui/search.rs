@@ -125,17 +125,18 @@ impl Asked {
 
     fn body(&self) -> SearchBody {
         let given = |value: &str| (!value.is_empty()).then(|| value.to_owned());
-        let is_year = self.year.len() == 4 && self.year.bytes().all(|it| it.is_ascii_digit());
-        let year = if is_year { format!(" year:{}", self.year) } else { String::new() };
         SearchBody {
-            q: format!("{}{year}", self.q),
+            q: self.q.clone(),
             limit: Some(HITS),
             offset: Some(self.start.min(HITS_MAX - HITS)),
             site: given(&self.site),
             lang: given(&self.language),
             kind: given(&self.kind),
             crawl: given(&self.crawl),
+            year: self.year.parse().ok(),
             since: None,
+            columns: None,
+            regex: None,
             facets: Some("site,lang,type,year,crawl".to_owned()),
             sort: given(&self.sort),
             explain: Some(!self.why.is_empty()),
@@ -263,7 +264,7 @@ fn hit_of(hit: HitView, asked: &Asked, reader: &Viewer) -> Hit {
     let count = lang.count(hit.more_from_site);
     let title = if hit.title.trim().is_empty() { hit.url.clone() } else { hit.title };
     Hit {
-        page: address("/page", &[("url", &hit.url), ("crawl", &hit.crawl)]),
+        page: address("/page", &[("url", &hit.url), ("crawl", &hit.alias)]),
         crumb: crumb(&hit.url),
         original: hit.url,
         title,
@@ -337,13 +338,12 @@ fn facets(asked: &Asked, found: &SearchView, reader: &Viewer) -> Vec<Facet> {
             continue;
         }
         let value = |it: &FacetView| {
-            // The index knows a crawl by its number, people and the service by its alias.
-            let text = match name {
-                "crawl" => format!("crawl_{}", it.value),
-                _ => it.value.clone(),
-            };
             let count = reader.lang.count(it.count);
-            FacetValue { address: asked.with(param, &text).address(), text, count }
+            FacetValue {
+                address: asked.with(param, &it.value).address(),
+                text: it.value.clone(),
+                count,
+            }
         };
         facets.push(Facet {
             label: label_of(reader.words(), name),
@@ -370,8 +370,10 @@ mod tests {
         let mut snippet = String::new();
         escape_html(&title, &mut snippet);
         let hit = HitView {
+            id: None,
             url: url.to_string(),
             snippet,
+            marks: Vec::new(),
             snippet_text: title.clone(),
             site: Some("a.test".to_owned()),
             lang: Some(said.to_owned()),
@@ -379,7 +381,8 @@ mod tests {
             fetched_at: "2026-01-31T00:00:00Z".to_owned(),
             published_at: None,
             score: 1.0,
-            crawl: "crawl_1".to_owned(),
+            crawl: "cr_1".to_owned(),
+            alias: "crawl_1".to_owned(),
             more_from_site: 0,
             similar: 0,
             why: vec![title.clone()],

@@ -49,6 +49,36 @@ async fn words_are_found_in_pages() {
     bench.stop().await;
 }
 
+/// Filters were once pasted into the text of the query: behind an open quote they became words of a phrase.
+#[tokio::test]
+async fn filters_hold_whatever_the_query_is() {
+    let bench = Bench::start(small_site).await;
+    bench.crawled().await;
+    found(&bench, "/api/v1/search?q=roasted").await;
+    for query in ["roasted", "%22roasted", "-x%20%22roasted", "roasted%20OR", "(roasted", "roas*"] {
+        for (filter, count) in [
+            ("site=site.test", 1),
+            ("site=other.test", 0),
+            ("type=html", 1),
+            ("type=pdf", 0),
+            ("crawl=crawl_1", 1),
+            ("since=1d", 1),
+            ("since=2999-01-01", 0),
+            ("year=1970", 0),
+            ("in=text", 1),
+            ("in=url", 0),
+        ] {
+            let found = bench.client.json(format!("/api/v1/search?q={query}&{filter}")).await;
+            let hits = found["hits"].as_array().unwrap();
+            assert_eq!(hits.len(), count, "{query} {filter}: {found}");
+            assert_eq!(found["query"], json!(query.replace("%22", "\"").replace("%20", " ")));
+        }
+    }
+    let by_pattern = bench.client.json("/api/v1/search?q=%5Eroast(er%7Cing)%24&regex=true").await;
+    assert_eq!(by_pattern["hits"], json!([]));
+    bench.stop().await;
+}
+
 #[tokio::test]
 async fn odd_queries_are_answered_or_refused_but_never_break() {
     let bench = Bench::start(small_site).await;

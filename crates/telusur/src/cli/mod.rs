@@ -21,10 +21,7 @@ pub use crawl::CrawlArgs;
 pub(crate) use given::given_texts;
 pub use linear::LinearArgs;
 pub use pages::{ExportArgs, FetchArgs, InspectPageArgs, PageArgs};
-pub use search::{
-    IndexArgs, IndexCommand, RankArgs, SearchArgs, SearchColumn, SearchFacet, SearchFormat,
-    SearchOrder,
-};
+pub use search::{IndexArgs, IndexCommand, RankArgs, SearchArgs, SearchFormat};
 pub use serve::{KeyCommand, ServeArgs};
 pub use space::{SpaceArgs, WorkArgs};
 pub use wire::WireArgs;

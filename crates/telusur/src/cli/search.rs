@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::SpaceArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
+use telusur_index::{Column, FacetBy, Sort};
+
+use super::SpaceArgs;
 
 /// The arguments of `search`.
 #[derive(Args, Clone, Debug, Default)]
@@ -19,10 +22,10 @@ pub struct SearchArgs {
     pub words: Vec<String>,
     /// How many hits
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10)]
-    pub limit: usize,
+    pub limit: u32,
     /// Which page of hits
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub page: usize,
+    pub page: u32,
     /// Only this site
     #[arg(long, value_name = "HOST")]
     pub site: Option<String>,
@@ -38,18 +41,24 @@ pub struct SearchArgs {
     /// Only pages since then: 30d ago, or a date such as 2026-05-31
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
+    /// Only pages of this year
+    #[arg(long, value_name = "YEAR")]
+    pub year: Option<u16>,
     /// The columns that the words must be in: title, description, keywords, text, url
-    #[arg(long = "in", value_name = "COLUMNS", value_delimiter = ',')]
-    pub columns: Vec<SearchColumn>,
+    #[arg(long = "in", value_name = "COLUMNS", value_delimiter = ',',
+        value_parser = one_of(Column::WORDS, Column::from_word))]
+    pub columns: Vec<Column>,
     /// The words are a regular expression, matched in the stored columns
     #[arg(long)]
     pub regex: bool,
     /// The order of hits
-    #[arg(long, value_enum, value_name = "ORDER", default_value = "relevance")]
-    pub sort: SearchOrder,
-    /// Count the matching pages by site, language, kind, year or crawl
-    #[arg(long, value_name = "BY", value_delimiter = ',')]
-    pub facets: Vec<SearchFacet>,
+    #[arg(long, value_name = "ORDER", default_value = "relevance",
+        value_parser = one_of(Sort::WORDS, Sort::from_word))]
+    pub sort: Sort,
+    /// Count the matching pages by site, lang, type, year or crawl
+    #[arg(long, value_name = "BY", value_delimiter = ',',
+        value_parser = one_of(FacetBy::WORDS, FacetBy::from_word))]
+    pub facets: Vec<FacetBy>,
     /// Form of the answer
     #[arg(long, value_enum, value_name = "FORM", default_value = "text")]
     pub format: SearchFormat,
@@ -75,39 +84,22 @@ pub struct RankArgs {
     pub limit: usize,
 }
 
-/// A column that words can be looked for in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum SearchColumn {
-    Title,
-    Description,
-    Keywords,
-    #[value(alias = "body")]
-    Text,
-    Url,
-}
+/// Words as they are typed here, besides those that they are everywhere.
+const ALIASES: [(&str, &str); 3] = [("body", "text"), ("language", "lang"), ("kind", "type")];
 
-/// An order of hits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum SearchOrder {
-    #[default]
-    Relevance,
-    Newest,
-    Url,
-}
-
-/// What matching pages are counted by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-#[expect(missing_docs, reason = "the words say it")]
-pub enum SearchFacet {
-    Site,
-    #[value(alias = "lang")]
-    Language,
-    #[value(alias = "type")]
-    Kind,
-    Year,
-    Crawl,
+/// Reads one of these words.
+fn one_of<T: Clone + Send + Sync + 'static>(
+    words: &'static [&'static str],
+    from_word: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T> {
+    let values = words.iter().map(|word| {
+        let aliases = ALIASES.iter().filter(|(_, meant)| meant == word);
+        PossibleValue::new(*word).aliases(aliases.map(|(alias, _)| *alias))
+    });
+    PossibleValuesParser::new(values).try_map(move |typed| {
+        let alias = ALIASES.iter().find(|(alias, _)| *alias == typed);
+        from_word(alias.map_or(typed.as_str(), |(_, meant)| meant)).ok_or("there is no such word")
+    })
 }
 
 /// The forms of an answer.

@@ -33,8 +33,7 @@ pub(super) fn rank(session: &Session, arguments: &RankArgs, output: &mut dyn Wri
 
 fn write_line(item: &RankItem, is_json: bool, output: &mut dyn Write) -> io::Result<()> {
     match item {
-        RankItem::Page(page) if is_json => write_json_line(output, &page),
-        RankItem::Site(site) if is_json => write_json_line(output, &site),
+        item if is_json => write_json_line(output, item),
         RankItem::Page(page) => {
             let from = show_count(page.linked_from);
             writeln!(

@@ -7,18 +7,18 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::json;
 use telusur_engine::SystemClock;
-use telusur_engine::control::{IndexUse, ReadCrawl, Search, SearchHit, SearchReply, Suggest};
+use telusur_engine::control::{IndexUse, Search, Suggest};
 use telusur_engine::export::write_row;
-use telusur_index::{Column, FacetBy, Sort};
-use telusur_model::{Clock, CrawlNo, Timestamp};
+use telusur_engine::json::{HitView, SearchView};
+use telusur_model::Clock;
 
 use super::{Outcome, Session};
 use crate::backend;
-use crate::cli::{SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
+use crate::cli::{SearchArgs, SearchFormat};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, printable, shown};
 use crate::terminal::wants_color;
-use crate::units::{read_duration_ms, show_count};
+use crate::units::show_count;
 
 /// Exit code when nothing was found.
 const NOTHING_FOUND: u8 = 1;
@@ -32,7 +32,7 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
             .hint("Name words: telusur search polite crawler")
             .into());
     }
-    let answer = session.ask(&search_of(session, arguments, arguments.words.join(" "))?)?;
+    let answer = session.ask(&search_of(arguments, arguments.words.join(" ")))?;
     for ignored in &answer.ignored {
         session.talk.note(&format!("ignored: {}", shown(ignored)));
     }
@@ -59,104 +59,55 @@ pub(super) fn search(session: &Session, arguments: &SearchArgs, output: &mut dyn
 }
 
 pub(super) fn suggest(session: &Session, typed: &str, output: &mut dyn Write) -> Outcome {
-    for way in session.ask(&Suggest { typed: typed.to_owned(), max: 10 })? {
-        writeln!(output, "{}", shown(&way))?;
+    let found = session.ask(&Suggest { typed: typed.to_owned(), max: 10 })?;
+    if session.global.json {
+        write_json_line(output, &found)?;
+        return Ok(0);
+    }
+    for way in &found.suggestions {
+        writeln!(output, "{}", shown(way))?;
     }
     Ok(0)
 }
 
-fn search_of(session: &Session, arguments: &SearchArgs, text: String) -> Result<Search, Message> {
-    let now = SystemClock::new().wall();
-    let mut conditions = String::new();
-    let named =
-        [("site", &arguments.site), ("lang", &arguments.lang), ("filetype", &arguments.kind)];
-    for (name, value) in named {
-        if let Some(value) = value {
-            conditions.push_str(&format!("{name}:{value} "));
-        }
-    }
-    if let Some(since) = &arguments.since {
-        conditions.push_str(&format!("after:{} ", first_day(since, now)?));
-    }
-    let crawl = match &arguments.crawl {
-        Some(id) => Some(crawl_no(session, id)?),
-        None => None,
-    };
+fn search_of(arguments: &SearchArgs, text: String) -> Search {
     let page = arguments.page.max(1);
-    Ok(Search {
+    Search {
         text,
         pattern: arguments.regex,
-        conditions,
-        columns: arguments.columns.iter().map(|column| column_of(*column)).collect(),
-        sort: match arguments.sort {
-            SearchOrder::Relevance => Sort::Relevance,
-            SearchOrder::Newest => Sort::Newest,
-            SearchOrder::Url => Sort::Url,
-        },
+        columns: arguments.columns.clone(),
+        site: arguments.site.clone(),
+        lang: arguments.lang.clone(),
+        kind: arguments.kind.clone(),
+        crawl: arguments.crawl.clone(),
+        since: arguments.since.clone(),
+        year: arguments.year,
+        sort: arguments.sort,
         offset: (page - 1).saturating_mul(arguments.limit),
         limit: arguments.limit,
-        facets: arguments.facets.iter().map(|facet| facet_of(*facet)).collect(),
+        facets: arguments.facets.clone(),
         plain: false,
         explain: arguments.explain,
-        crawl,
-        now: Some(now),
-    })
-}
-
-/// The day that `--since` names: so long ago, or a date.
-fn first_day(since: &str, now: Timestamp) -> Result<String, Message> {
-    let is_date = since.contains('-') || since.len() == 4;
-    if is_date && since.chars().all(|c| c.is_ascii_digit() || c == '-') {
-        return Ok(since.to_owned());
-    }
-    let ago_ms = read_duration_ms(since).ok_or_else(|| {
-        let what = format!("--since {} is neither a time nor a date", shown(since));
-        Message::new(Code::FlagValue, what).hint("Write it like 30d, 12h, 2026-05-31 or 2026")
-    })?;
-    let day = Timestamp(now.0.saturating_sub(ago_ms)).rfc3339();
-    Ok(day.chars().take("2026-05-31".len()).collect())
-}
-
-fn crawl_no(session: &Session, id: &str) -> Result<CrawlNo, Message> {
-    Ok(session.ask(&ReadCrawl { crawl: id.to_owned() })?.record.crawl.no)
-}
-
-fn column_of(column: SearchColumn) -> Column {
-    match column {
-        SearchColumn::Title => Column::Title,
-        SearchColumn::Description => Column::Description,
-        SearchColumn::Keywords => Column::Keywords,
-        SearchColumn::Text => Column::Text,
-        SearchColumn::Url => Column::Url,
-    }
-}
-
-fn facet_of(facet: SearchFacet) -> FacetBy {
-    match facet {
-        SearchFacet::Site => FacetBy::Site,
-        SearchFacet::Language => FacetBy::Language,
-        SearchFacet::Kind => FacetBy::Kind,
-        SearchFacet::Year => FacetBy::Year,
-        SearchFacet::Crawl => FacetBy::Crawl,
+        now: Some(SystemClock::new().wall()),
     }
 }
 
 /// What a hit is called: its address, or the name it was imported under.
-fn name(hit: &SearchHit) -> &str {
+fn name(hit: &HitView) -> &str {
     hit.id.as_deref().filter(|_| hit.url.is_empty()).unwrap_or(&hit.url)
 }
 
-fn write_text(is_colored: bool, answer: &SearchReply, output: &mut dyn Write) -> io::Result<()> {
+fn write_text(is_colored: bool, answer: &SearchView, output: &mut dyn Write) -> io::Result<()> {
     for hit in &answer.hits {
         let title = if hit.title.is_empty() { name(hit) } else { &hit.title };
         writeln!(output, "{}", printable(title))?;
         writeln!(output, "  {}", printable(name(hit)))?;
-        if !hit.snippet.is_empty() {
+        if !hit.snippet_text.is_empty() {
             writeln!(output, "  {}", marked(hit, is_colored))?;
         }
         let mut more = Vec::new();
-        if hit.similar_count > 0 {
-            more.push(format!("and {} similar pages", hit.similar_count));
+        if hit.similar > 0 {
+            more.push(format!("and {} similar pages", hit.similar));
         }
         if hit.more_from_site > 0 {
             more.push(format!("{} more from this site", hit.more_from_site));
@@ -172,40 +123,41 @@ fn write_text(is_colored: bool, answer: &SearchReply, output: &mut dyn Write) ->
     for (by, counts) in &answer.facets {
         let counts: Vec<String> = counts
             .iter()
-            .map(|(value, count)| format!("{} {}", shown(value), show_count(*count)))
+            .map(|it| format!("{} {}", shown(&it.value), show_count(it.count)))
             .collect();
-        writeln!(output, "{:<10}{}", format!("{by:?}").to_lowercase(), counts.join(" · "))?;
+        writeln!(output, "{:<10}{}", by, counts.join(" · "))?;
     }
     let total = show_count(answer.estimated_total);
     writeln!(output, "{total} pages in {} ms", answer.took_ms)
 }
 
 /// The snippet with the words that were found made to stand out, where the terminal can.
-fn marked(hit: &SearchHit, is_colored: bool) -> String {
+fn marked(hit: &HitView, is_colored: bool) -> String {
     if !is_colored {
-        return printable(&hit.snippet);
+        return printable(&hit.snippet_text);
     }
     let mut text = String::new();
     let mut at = 0;
     for &(from, to) in &hit.marks {
-        let (Some(before), Some(word)) = (hit.snippet.get(at..from), hit.snippet.get(from..to))
+        let (Some(before), Some(word)) =
+            (hit.snippet_text.get(at..from), hit.snippet_text.get(from..to))
         else {
             continue;
         };
         text.push_str(&format!("{}\u{1b}[1m{}\u{1b}[0m", printable(before), printable(word)));
         at = to;
     }
-    text.push_str(&printable(hit.snippet.get(at..).unwrap_or_default()));
+    text.push_str(&printable(hit.snippet_text.get(at..).unwrap_or_default()));
     text
 }
 
-fn write_csv(answer: &SearchReply, output: &mut dyn Write) -> io::Result<()> {
-    write_row(output, ["url", "title", "snippet", "site", "language", "score"])?;
+fn write_csv(answer: &SearchView, output: &mut dyn Write) -> io::Result<()> {
+    write_row(output, ["url", "title", "snippet", "site", "lang", "score"])?;
     for hit in &answer.hits {
         let site = hit.site.as_deref().unwrap_or_default();
-        let language = hit.language.as_deref().unwrap_or_default();
+        let lang = hit.lang.as_deref().unwrap_or_default();
         let score = format!("{:.4}", hit.score);
-        write_row(output, [name(hit), &hit.title, &hit.snippet, site, language, &score])?;
+        write_row(output, [name(hit), &hit.title, &hit.snippet_text, site, lang, &score])?;
     }
     Ok(())
 }
@@ -227,7 +179,7 @@ fn batch(
 ) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
     let lines = open_lines(path)?;
-    let common = search_of(session, arguments, String::new())?;
+    let common = search_of(arguments, String::new());
     backend::ask_often(&session.target(&settings)?, IndexUse::UpToDate, |control| {
         for (number, line) in (1_u64..).zip(lines.lines()) {
             let line = line.map_err(|error| unreadable(path, &error))?;
@@ -265,33 +217,37 @@ pub(super) fn bad_line(number: u64, why: &str) -> Message {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+    use telusur_engine::json::FacetView;
 
-    fn hit(title: &str, url: &str, snippet: &str) -> SearchHit {
-        SearchHit {
+    use super::*;
+
+    fn hit(title: &str, url: &str, snippet: &str) -> HitView {
+        HitView {
             id: None,
             url: url.to_owned(),
             title: title.to_owned(),
-            snippet: snippet.to_owned(),
+            snippet: String::new(),
+            snippet_text: snippet.to_owned(),
             marks: vec![(0, 1)],
-            snippet_html: String::new(),
             site: Some(title.to_owned()),
-            language: Some(snippet.to_owned()),
+            lang: Some(snippet.to_owned()),
             kind: String::new(),
-            fetched_at: Timestamp(0),
+            fetched_at: String::new(),
             published_at: None,
-            crawl: CrawlNo(1),
+            crawl: String::new(),
+            alias: "crawl_1".to_owned(),
             score: 1.0,
             more_from_site: 2,
-            similar_count: 4,
+            similar: 4,
             why: vec![snippet.to_owned()],
         }
     }
 
-    fn answer(hit: SearchHit) -> SearchReply {
-        let facets = vec![(FacetBy::Site, vec![(hit.title.clone(), 7)])];
-        SearchReply { hits: vec![hit], facets, estimated_total: 7, ..SearchReply::default() }
+    fn answer(hit: HitView) -> SearchView {
+        let sites = vec![FacetView { value: hit.title.clone(), count: 7 }];
+        let facets = [("site".to_owned(), sites)].into();
+        SearchView { hits: vec![hit], facets, estimated_total: 7, ..SearchView::default() }
     }
 
     #[test]
@@ -311,16 +267,6 @@ mod tests {
         let mut output = Vec::new();
         write_text(false, &answer(hit("", &url, "")), &mut output).unwrap();
         assert!(String::from_utf8(output).unwrap().contains(&url));
-    }
-
-    #[test]
-    fn since_is_a_time_or_a_date() {
-        let now = Timestamp(1_700_000_000_000);
-        assert_eq!(first_day("30d", now).unwrap(), "2023-10-15");
-        assert_eq!(first_day("2026-05-31", now).unwrap(), "2026-05-31");
-        assert_eq!(first_day("2026", now).unwrap(), "2026");
-        assert!(first_day("lately", now).is_err());
-        assert!(first_day("30", now).is_err());
     }
 
     proptest! {

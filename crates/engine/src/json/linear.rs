@@ -1,10 +1,10 @@
 //! What is known of the ids of a linear crawl.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What is known of the ids of one template.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CoverageView {
     /// The template.
     pub template: String,
@@ -25,7 +25,7 @@ pub struct CoverageView {
 }
 
 /// One direction.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LegView {
     /// `ascending` or `descending`.
     pub direction: String,
@@ -42,7 +42,7 @@ pub struct LegView {
 }
 
 /// How many ids there are of each kind.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CountsView {
     /// Exist and are stored.
     pub content: u64,
@@ -59,7 +59,7 @@ pub struct CountsView {
 }
 
 /// Ids of one state that follow each other.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RunView {
     /// The lowest id.
     pub first: u64,

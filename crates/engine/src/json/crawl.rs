@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// A crawl.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CrawlView {
     /// Its name everywhere.
     pub id: String,
@@ -53,7 +53,7 @@ pub struct CrawlView {
 }
 
 /// When a crawl ends by itself. 0 is no limit.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LimitsView {
     /// Pages stored.
     pub max_pages: u64,
@@ -76,7 +76,7 @@ pub struct LimitsView {
 }
 
 /// How hosts are treated.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MannersView {
     /// Least time between the starts of two requests to one host.
     pub delay_ms: u64,
@@ -95,7 +95,7 @@ pub struct MannersView {
 }
 
 /// Which links are followed.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ScopeView {
     /// `page`, `prefix`, `host`, `domain` or `any`.
     pub kind: String,
@@ -108,7 +108,7 @@ pub struct ScopeView {
 }
 
 /// The counters of a crawl.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct StatsView {
     /// URLs known.
     pub discovered: u64,
@@ -162,7 +162,7 @@ pub struct StatsView {
 }
 
 /// Links that a budget left out.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LeftOutView {
     /// The budget: `host_budget`, `site_budget` or `trap_suspected`.
     pub reason: String,
@@ -177,7 +177,7 @@ pub struct LeftOutView {
 }
 
 /// A site's share.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SiteView {
     /// The registrable domain.
     pub site: String,
@@ -186,7 +186,7 @@ pub struct SiteView {
 }
 
 /// A host's share.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HostStats {
     /// Its name.
     pub host: String,
@@ -201,7 +201,7 @@ pub struct HostStats {
 }
 
 /// Where there is more about a crawl.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[expect(missing_docs, reason = "each is the route of its name")]
 pub struct CrawlLinks {
     #[serde(rename = "self")]
@@ -211,7 +211,7 @@ pub struct CrawlLinks {
     pub skipped: String,
     pub hosts: String,
     pub frontier: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coverage: Option<String>,
     pub events: String,
     pub export: String,

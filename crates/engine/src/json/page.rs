@@ -1,11 +1,11 @@
 //! Pages and URLs of crawls, and single pages from the web.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 /// A stored page, in a list.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PageView {
     /// Names it in `/api/v1/pages/{id}`.
     pub id: String,
@@ -42,7 +42,7 @@ pub struct PageView {
 }
 
 /// A stored page with everything that is in it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StoredPageView {
     /// The page.
     #[serde(flatten)]
@@ -64,7 +64,7 @@ pub struct StoredPageView {
 }
 
 /// A link of a page.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PageLink {
     /// Where it leads.
     pub url: String,
@@ -73,7 +73,7 @@ pub struct PageLink {
 }
 
 /// A URL that failed, or answered with an error.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ErrorView {
     /// The URL.
     pub url: String,
@@ -94,7 +94,7 @@ pub struct ErrorView {
 }
 
 /// A URL that was never asked for.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SkippedView {
     /// The URL.
     pub url: String,
@@ -111,7 +111,7 @@ pub struct SkippedView {
 }
 
 /// A host of a crawl.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HostView {
     /// Its name.
     pub host: String,
@@ -138,7 +138,7 @@ pub struct HostView {
 }
 
 /// A URL that waits.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct QueuedView {
     /// The URL.
     pub url: String,
@@ -155,7 +155,7 @@ pub struct QueuedView {
 }
 
 /// A page that was fetched on its own.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FetchedView {
     /// Where it is.
     pub url: String,
@@ -185,7 +185,7 @@ pub struct FetchedView {
 }
 
 /// The URLs of a site.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct MapView {
     /// The page that was named.
     pub url: String,
@@ -198,7 +198,7 @@ pub struct MapView {
 }
 
 /// A URL of a site.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FoundLink {
     /// The URL.
     pub url: String,
@@ -207,7 +207,7 @@ pub struct FoundLink {
 }
 
 /// What one crawl knows of a URL.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ExplanationView {
     /// The crawl.
     pub crawl: String,
@@ -242,7 +242,7 @@ pub struct ExplanationView {
 }
 
 /// What a robots.txt says about a URL.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RobotsView {
     /// Whether it may be asked for.
     pub allowed: bool,

@@ -6,24 +6,24 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// Whether the service works.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct HealthView {
     /// `ok`, or `degraded` if something that it can do without for a while does not work.
     pub status: String,
     /// That indexing is behind, if it fails, and to keys with the scope `read` also why: what is crawled
     /// meanwhile is found later.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub indexing: Option<String>,
     /// The same of whatever else is derived from pages, by its name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub followers: BTreeMap<String, String>,
     /// That stored data is damaged, if that was found; `/api/v1/stats` says what.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
 }
 
 /// Something that is derived from pages, such as the search index.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FollowerView {
     /// Which: `index` is the search index.
     pub name: String,
@@ -36,7 +36,7 @@ pub struct FollowerView {
 }
 
 /// Totals over everything.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct StatsOfAll {
     /// The version of the program.
     pub version: String,
@@ -69,7 +69,7 @@ pub struct StatsOfAll {
 }
 
 /// What reading everything that is stored has found.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ScrubView {
     /// When it began.
     pub started_at: String,
@@ -86,21 +86,12 @@ pub struct ScrubView {
 }
 
 /// What failed is asked again.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RetriedView {
     /// How many URLs or ids.
     pub retried: u64,
     /// The state of the crawl.
     pub state: String,
-}
-
-/// Ways to go on typing.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-pub struct SuggestView {
-    /// What was typed.
-    pub query: String,
-    /// Ways to go on.
-    pub suggestions: Vec<String>,
 }
 
 /// A key to make.
@@ -119,7 +110,7 @@ pub struct KeyBody {
 }
 
 /// A key, without what proves it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct KeyView {
     /// Names it.
     pub id: String,
@@ -134,7 +125,7 @@ pub struct KeyView {
 }
 
 /// A key that was just made. It is shown this once.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct NewKeyView {
     /// The key itself: `Authorization: Bearer tlk_…`.
     pub key: String,
@@ -144,7 +135,7 @@ pub struct NewKeyView {
 }
 
 /// One of the server-sent events, as a browser reads them.
-#[derive(Clone, Debug, Serialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct EventBody {
     /// `snapshot`, `stats`, `page`, `state` or `done`.
     pub event: String,

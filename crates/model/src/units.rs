@@ -1,5 +1,9 @@
-//! Numbers as people write them: durations, sizes, counts and rates. What is written by one
-//! function is read back by its partner.
+//! Numbers and times as people write them, in flags, settings and the API alike: durations, sizes,
+//! counts, rates, dates, and how long ago. What is written by one function is read back by its partner.
+
+use crate::{Timestamp, days_from_civil};
+
+const DAY_MS: u64 = 86_400_000;
 
 /// Milliseconds from `500ms`, `2s`, `10m`, `1h30m`. A bare number is refused, because its unit would
 /// be a guess; only 0 needs none.
@@ -18,7 +22,7 @@ pub fn read_duration_ms(text: &str) -> Option<u64> {
             "s" => 1_000,
             "m" | "min" => 60_000,
             "h" => 3_600_000,
-            "d" => 86_400_000,
+            "d" => DAY_MS,
             _ => return None,
         };
         // `30m1h` or `1s1s` is a slip of the finger.
@@ -143,6 +147,33 @@ pub fn read_rate(text: &str) -> Option<f64> {
     Some(number / seconds)
 }
 
+/// The first moment of a year, month or day, in UTC: `2024`, `2024-05`, `2024-05-31`. Years before
+/// 1970 are the beginning of 1970, where our time begins.
+pub fn read_date(text: &str) -> Option<Timestamp> {
+    let number = |text: &str| {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        text.parse::<u64>().ok().filter(|_| is_number)
+    };
+    // A shorter number would be anything but a year.
+    if text.find('-').unwrap_or(text.len()) != "2024".len() {
+        return None;
+    }
+    let mut parts = text.splitn(3, '-').map(number);
+    let year = parts.next()??;
+    let (month, day) = (parts.next().unwrap_or(Some(1))?, parts.next().unwrap_or(Some(1))?);
+    if year < 1970 {
+        // The calendar repeats itself every 400 years.
+        return days_from_civil(year + 2000, month, day).map(|_| Timestamp(0));
+    }
+    days_from_civil(year, month, day).map(|days| Timestamp(days * DAY_MS))
+}
+
+/// The moment that `30d`, `12h`, `2026-01-31` or `2026` means: as long ago as that, or a date.
+pub fn read_since(text: &str, now: Timestamp) -> Option<Timestamp> {
+    let ago = || read_duration_ms(text).map(|ms| Timestamp(now.0.saturating_sub(ms)));
+    read_date(text).or_else(ago)
+}
+
 /// A decimal number in thousandths, so that `1.5GiB` is exact.
 struct Decimal {
     thousandths: u64,
@@ -233,6 +264,54 @@ mod tests {
     }
 
     #[test]
+    fn dates() {
+        let check = |text, day: &str| {
+            let read = read_date(text).map(Timestamp::rfc3339);
+            assert_eq!(read, Some(format!("{day}T00:00:00Z")), "{text:?}");
+        };
+        check("2024", "2024-01-01");
+        check("2023-12", "2023-12-01");
+        check("2024-2", "2024-02-01");
+        check("2024-02-29", "2024-02-29");
+        check("1901", "1970-01-01");
+        check("1600-02-29", "1970-01-01");
+        for wrong in [
+            "",
+            "yesterday",
+            "2024-13",
+            "2024-1-1-1",
+            "99999",
+            "0",
+            "-5",
+            "2024-00",
+            "+2024",
+            "2023-02-29",
+            "1900-02-30",
+            "2024-",
+            "30d",
+        ] {
+            assert_eq!(read_date(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn since_is_a_date_or_how_long_ago() {
+        let now = Timestamp(1_800_000_000_000);
+        let check = |text, expect: Option<u64>| {
+            assert_eq!(read_since(text, now), expect.map(Timestamp), "{text:?}");
+        };
+        check("30d", Some(now.0 - 30 * DAY_MS));
+        check("1h30m", Some(now.0 - 5_400_000));
+        check("0", Some(now.0));
+        check("2026-01-31", Some(1_769_817_600_000));
+        check("2026", Some(1_767_225_600_000));
+        check("99999d", Some(0));
+        for wrong in ["", "30", "yesterday", "2026-02-30", "-1d", "30d ago"] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
     fn for_people() {
         assert_eq!(show_count(0), "0");
         assert_eq!(show_count(1_240), "1,240");
@@ -255,6 +334,7 @@ mod tests {
         #[test]
         fn no_text_is_a_panic(text in "\\PC{0,12}|[0-9._kmghsB]{0,12}") {
             let _ = (read_duration_ms(&text), read_size(&text), read_count(&text), read_rate(&text));
+            let _ = read_since(&text, Timestamp(0));
         }
     }
 }
