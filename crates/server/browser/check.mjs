@@ -68,6 +68,7 @@ async function places() {
     { name: "explain", path: `/explain?url=${encodeURIComponent(planted.url)}` },
     { name: "explain-unknown", path: "/explain?url=https://example.org/" },
     { name: "system", path: "/system" },
+    { name: "api", path: "/docs/api" },
     { name: "not-found", path: `/no/such/page?${script}`, status: 404, expected: isStatusNote },
     { name: "no-such-crawl", path: "/crawls/crawl_99", status: 404, expected: isStatusNote },
   ];

@@ -1,7 +1,7 @@
 //! What a crawl holds: pages, errors, skipped URLs, changes since the crawl before, hosts, the queue.
 
 use serde::{Deserialize, Serialize};
-use telusur_ledger::{NewlyQueued, QueueRange, UrlRecord, UrlState};
+use telusur_ledger::{NewlyQueued, QueueRange, Store, UrlRecord, UrlState};
 use telusur_model::{
     Change, CrawlNo, Host, HostRow, Lane, PageRecord, ParkedHost, QueuePlace, Reason, UrlKey,
 };
@@ -13,7 +13,6 @@ use super::page::page_view;
 use super::part::{Part, no_cursor};
 use crate::error::RequestError;
 use crate::json::{ChangedView, ErrorView, HostView, ListEnd, PageView, QueuedView, SkippedView};
-use crate::stored_page::each_page;
 
 /// Records read at once.
 const BATCH: usize = 1000;
@@ -49,13 +48,9 @@ lists! {
     ListHosts {}
     /// The URLs of a crawl that wait, host by host, each in the order of its queue.
     ListQueue {}
-}
-
-/// The pages of a crawl that are not as they were in the crawl that it repeats.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListChanges {
-    /// Which crawl.
-    pub crawl: String,
+    /// The pages of a crawl that are not as they were in the crawl that it repeats: new and changed ones, then those
+    /// that are gone.
+    ListChanges {}
 }
 
 impl Operation for ListPages {
@@ -244,32 +239,63 @@ impl Operation for ListChanges {
     const KIND: OperationKind = OperationKind::ListChanges;
     const LENGTH: Length = Length::Long;
     type Item = ChangedView;
-    type Reply = ();
+    type Reply = ListEnd;
 
-    fn run(&self, control: &Control, each: Each<'_, ChangedView>) -> Result<(), RequestError> {
+    fn run(&self, control: &Control, each: Each<'_, ChangedView>) -> Result<ListEnd, RequestError> {
         let crawl = control.find(&self.crawl)?.crawl;
         let Some(base) = crawl.recrawl_of else {
             let what = format!("{} repeats no other crawl; see: telusur recrawl", crawl.no);
             return Err(RequestError::WrongState(what));
         };
         let store = control.store.as_ref();
-        let mut tell = |page: &PageRecord, change: &str| {
-            each(ChangedView { url: page.url.to_string(), change: change.to_owned() })
-        };
-        let goes_on = each_page(store, crawl.no, |page| {
-            let change = page.change.filter(|it| matches!(it, Change::New | Change::Changed));
-            let change = change.filter(|_| page.is_ok());
-            Ok(change.is_none_or(|change| tell(&page, change.word())))
-        })?;
-        if !goes_on {
-            return Ok(());
+        let mut part = Part::new(self.limit, each);
+        let (mut own, mut earlier) = (Some(0), 0);
+        match self.after.as_deref().map(|after| after.split_once(' ')) {
+            None => {}
+            Some(Some(("page", at))) => own = Some(part.cursor(at.parse::<u64>())?),
+            Some(Some(("gone", at))) => (own, earlier) = (None, part.cursor(at.parse::<u64>())?),
+            Some(Some(_) | None) => return Err(no_cursor()),
         }
-        each_page(store, base, |page| {
-            let now = store.page_of(crawl.no, &page.url)?;
-            let is_gone = page.is_ok() && !now.is_some_and(|now| now.is_ok());
-            Ok(!is_gone || tell(&page, "gone"))
-        })?;
-        Ok(())
+        let mut goes_on = true;
+        if let Some(after) = own {
+            goes_on = pages_after(store, crawl.no, after, |page| {
+                let change = page.change.filter(|it| matches!(it, Change::New | Change::Changed));
+                let Some(change) = change.filter(|_| page.is_ok()) else { return Ok(true) };
+                let view =
+                    ChangedView { url: page.url.to_string(), change: change.word().to_owned() };
+                Ok(part.give(view, || format!("page {}", page.seq)))
+            })?;
+        }
+        if goes_on {
+            pages_after(store, base, earlier, |page| {
+                let now = store.page_of(crawl.no, &page.url)?;
+                if !page.is_ok() || now.is_some_and(|now| now.is_ok()) {
+                    return Ok(true);
+                }
+                let view = ChangedView { url: page.url.to_string(), change: "gone".to_owned() };
+                Ok(part.give(view, || format!("gone {}", page.seq)))
+            })?;
+        }
+        Ok(part.end(None))
+    }
+}
+
+/// Calls `each` with the pages of a crawl behind a place, until it returns false. True if there are no more.
+fn pages_after(
+    store: &dyn Store,
+    crawl: CrawlNo,
+    mut after: u64,
+    mut each: impl FnMut(PageRecord) -> Result<bool, RequestError>,
+) -> Result<bool, RequestError> {
+    loop {
+        let pages = store.pages_after(crawl, after, BATCH)?;
+        let Some(last) = pages.last() else { return Ok(true) };
+        after = last.seq;
+        for page in pages {
+            if !each(page)? {
+                return Ok(false);
+            }
+        }
     }
 }
 

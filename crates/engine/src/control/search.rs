@@ -84,7 +84,7 @@ pub struct Rank {
 }
 
 /// Something that is well linked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(untagged)]
 pub enum RankItem {
     /// A page.

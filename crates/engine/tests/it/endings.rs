@@ -195,7 +195,8 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
     let pages = telusur_ledger::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
     let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
     assert_eq!(new.change, Some(Change::New));
-    let (changed, ()) = run(&store, &ListChanges { crawl: "last".into() });
+    let changes = |after, limit| ListChanges { crawl: "last".into(), after, limit };
+    let (changed, _) = run(&store, &changes(None, None));
     let mut listed: Vec<_> = changed.into_iter().map(|page| (page.change, page.url)).collect();
     listed.sort();
     let expected = [("changed", "/"), ("changed", "/changed"), ("gone", "/gone"), ("new", "/new")];

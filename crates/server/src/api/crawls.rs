@@ -38,10 +38,19 @@ pub(super) struct CrawlFilter {
 ///
 /// It is accepted when this answers, survives restarts, and runs when its turn comes. The same
 /// `Idempotency-Key` with the same body makes no second crawl.
-#[utoipa::path(post, path = "/api/v1/crawls", tag = "crawls", request_body = CrawlRequest,
-    params(("Idempotency-Key" = Option<String>, Header, description = "A name for this request")),
-    responses((status = 202, body = CrawlView, description = "accepted"),
-              (status = 200, body = CrawlView, description = "made before, or a dry run")))]
+#[utoipa::path(post, path = "/api/v1/crawls", tag = "crawls", operation_id = "start_crawl",
+    request_body(content = CrawlRequest, examples(
+        ("links" = (summary = "Along links", value = json!({
+            "name": "docs", "urls": ["https://example.org/docs/"], "limits": {"max_pages": 500},
+            "scope": {"kind": "prefix"}, "politeness": {"delay_ms": 1000}}))),
+        ("numbers" = (summary = "Numbered pages", value = json!({
+            "linear": {"template": "https://example.org/item/{id}", "from": 1, "to": 100}}))))),
+    params(("Idempotency-Key" = Option<String>, Header,
+            description = "A name for this request, of 1 to 255 bytes: sent again, it starts no second crawl")),
+    responses((status = 202, body = CrawlView, description = "Accepted. It runs when its turn comes.",
+                  headers(("Location" = String, description = "The path of the crawl"))),
+              (status = 200, body = CrawlView, description = "Accepted before, or a dry run."),
+              (status = 429)))]
 pub(super) async fn start(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -64,8 +73,10 @@ pub(super) async fn start(
 }
 
 /// List crawls, the youngest first
-#[utoipa::path(get, path = "/api/v1/crawls", tag = "crawls", params(CrawlFilter),
-    responses((status = 200, body = Paged<CrawlView>)))]
+#[utoipa::path(get, path = "/api/v1/crawls", tag = "crawls", operation_id = "list_crawls",
+    params(CrawlFilter),
+    responses((status = 200, body = Paged<CrawlView>, description = "Some of the crawls."),
+              (status = 304)))]
 pub(super) async fn list(
     State(service): State<Service>,
     OriginalUri(uri): OriginalUri,
@@ -78,9 +89,9 @@ pub(super) async fn list(
 }
 
 /// Read a crawl: its state, its settings, its counters
-#[utoipa::path(get, path = "/api/v1/crawls/{id}", tag = "crawls",
+#[utoipa::path(get, path = "/api/v1/crawls/{id}", tag = "crawls", operation_id = "read_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 200, body = CrawlView), (status = 304, description = "as you know it")))]
+    responses((status = 200, body = CrawlView, description = "The crawl."), (status = 304)))]
 pub(super) async fn read(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -90,14 +101,16 @@ pub(super) async fn read(
     answer(&headers, &crawl, Some(&version))
 }
 
-/// Change limits, manners and exclusions, also while it runs
+/// Change the limits, politeness and exclusions of a crawl, also while it runs
 ///
 /// With `If-Match` and the ETag of a GET, nothing is changed if somebody else changed the crawl's settings
 /// or state in between. Counters do not matter to it.
-#[utoipa::path(patch, path = "/api/v1/crawls/{id}", tag = "crawls", request_body = ChangeRequest,
+#[utoipa::path(patch, path = "/api/v1/crawls/{id}", tag = "crawls", operation_id = "change_crawl",
+    request_body = ChangeRequest,
     params(("id" = String, Path, description = "The id, or crawl_N"),
-           ("If-Match" = Option<String>, Header, description = "The ETag that you read")),
-    responses((status = 200, body = CrawlView)))]
+           ("If-Match" = Option<String>, Header, description = "The ETag of the crawl as it was read")),
+    responses((status = 200, body = CrawlView, description = "The crawl as it is now."),
+              (status = 409), (status = 412)))]
 pub(super) async fn change(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -110,10 +123,12 @@ pub(super) async fn change(
     created(StatusCode::OK, None, &crawl)
 }
 
-/// Delete a crawl and everything it stored; a running one is refused
-#[utoipa::path(delete, path = "/api/v1/crawls/{id}", tag = "crawls",
+/// Delete a crawl and everything it stored
+///
+/// A running crawl is refused: stop or cancel it first.
+#[utoipa::path(delete, path = "/api/v1/crawls/{id}", tag = "crawls", operation_id = "remove_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 204, description = "deleted")))]
+    responses((status = 204, description = "Deleted."), (status = 409)))]
 pub(super) async fn delete(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -124,8 +139,9 @@ pub(super) async fn delete(
 
 /// Pause a crawl
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/pause", tag = "crawls",
+    operation_id = "pause_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 200, body = CrawlView)))]
+    responses((status = 200, body = CrawlView, description = "The crawl as it is now."), (status = 409)))]
 pub(super) async fn pause(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -138,9 +154,10 @@ pub(super) async fn pause(
 /// The body may be left out. It can change limits, politeness and exclusions first, and say what is done about the
 /// ids of a linear crawl.
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/resume", tag = "crawls",
-    request_body = Option<ResumeRequest>,
+    operation_id = "resume_crawl",
+    request_body(content = Option<ResumeRequest>, example = json!({"limits": {"max_pages": 1000}})),
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 200, body = CrawlView)))]
+    responses((status = 200, body = CrawlView, description = "The crawl as it is now."), (status = 409)))]
 pub(super) async fn resume(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -156,9 +173,12 @@ pub(super) async fn resume(
 /// Pages are asked for with `If-None-Match` and `If-Modified-Since`. The body may be left out; it can change limits,
 /// politeness and exclusions.
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/recrawl", tag = "crawls",
-    request_body = Option<ChangeRequest>,
+    operation_id = "recrawl_crawl",
+    request_body(content = Option<ChangeRequest>, example = json!({"limits": {"max_pages": 1000}})),
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 202, body = CrawlView, description = "the new crawl")))]
+    responses((status = 202, body = CrawlView, description = "The new crawl.",
+                  headers(("Location" = String, description = "The path of the crawl"))),
+              (status = 409), (status = 429)))]
 pub(super) async fn recrawl(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -171,8 +191,9 @@ pub(super) async fn recrawl(
 
 /// End a crawl and keep what it has
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/stop", tag = "crawls",
+    operation_id = "stop_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 200, body = CrawlView)))]
+    responses((status = 200, body = CrawlView, description = "The crawl as it is now."), (status = 409)))]
 pub(super) async fn stop(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -180,10 +201,11 @@ pub(super) async fn stop(
     order(&service, &id, Order::Stop).await
 }
 
-/// End a crawl and throw away what it has
+/// End a crawl and delete everything it stored
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/cancel", tag = "crawls",
+    operation_id = "cancel_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 204, description = "thrown away")))]
+    responses((status = 204, description = "Ended and deleted."), (status = 409)))]
 pub(super) async fn cancel(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -194,8 +216,10 @@ pub(super) async fn cancel(
 
 /// Ask again for what failed: URLs without an answer, or the holes of a linear crawl
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/retry", tag = "crawls",
+    operation_id = "retry_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N")),
-    responses((status = 200, body = RetriedView)))]
+    responses((status = 200, body = RetriedView, description = "How much is asked again."),
+              (status = 409)))]
 pub(super) async fn retry(
     State(service): State<Service>,
     Path(id): Path<String>,

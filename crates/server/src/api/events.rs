@@ -37,14 +37,16 @@ pub(super) struct EventParams {
 ///
 /// The first event is `snapshot`; then `stats` once a second, `page` and `state` as they happen, and `done`
 /// at the end. A reader that comes back with `Last-Event-ID` gets the pages that it missed; one that is too
-/// slow gets a new `snapshot`. 204: the crawl is over, and everything was told.
-#[utoipa::path(get, path = "/api/v1/crawls/{id}/events", tag = "crawls",
+/// slow gets a new `snapshot`. The schema is that of one event; a comment every 15 seconds shows that a
+/// silent stream lives.
+#[utoipa::path(get, path = "/api/v1/crawls/{id}/events", tag = "crawls", operation_id = "watch_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N"),
            ("Last-Event-ID" = Option<String>, Header, description = "The last event that came"),
            EventParams),
     responses((status = 200, body = EventBody, content_type = "text/event-stream",
-                  description = "events, one after the other"),
-              (status = 204, description = "everything was told")))]
+                  description = "Server-sent events, one after the other, until the crawl ends."),
+              (status = 204, description = "The crawl is over, and its last event was sent."),
+              (status = 429)))]
 pub(super) async fn events(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,

@@ -32,11 +32,12 @@ pub(super) struct ImportParams {
 /// The body has one JSON object per line, with `url` or `id`, `title`, `text` and `language`. Documents are stored
 /// batch by batch while they arrive; if the body breaks off, what came before stays, and the import counts as not
 /// complete until it is repeated.
-#[utoipa::path(post, path = "/api/v1/imports", tag = "crawls",
+#[utoipa::path(post, path = "/api/v1/imports", tag = "crawls", operation_id = "import_documents",
     request_body(content = String, content_type = "application/x-ndjson",
-        description = "Documents, one JSON object per line"),
+        description = "Documents, one JSON object per line",
+        example = json!("{\"url\":\"https://example.org/a\",\"title\":\"A\",\"text\":\"About a.\"}\n")),
     params(ImportParams),
-    responses((status = 200, body = ImportView, description = "Everything is stored")))]
+    responses((status = 200, body = ImportView, description = "Everything is stored.")))]
 pub(super) async fn import(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,

@@ -10,8 +10,9 @@ use crate::problem::Problem;
 use crate::service::Service;
 
 /// Make a key; it is shown this once
-#[utoipa::path(post, path = "/api/v1/keys", tag = "keys", request_body = KeyBody,
-    responses((status = 201, body = NewKeyView)))]
+#[utoipa::path(post, path = "/api/v1/keys", tag = "keys", operation_id = "create_key",
+    request_body = KeyBody,
+    responses((status = 201, body = NewKeyView, description = "The key. It is not shown again.")))]
 pub(super) async fn create(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<KeyBody>,
@@ -20,8 +21,9 @@ pub(super) async fn create(
 }
 
 /// List keys
-#[utoipa::path(get, path = "/api/v1/keys", tag = "keys",
-    responses((status = 200, body = Vec<KeyView>)))]
+#[utoipa::path(get, path = "/api/v1/keys", tag = "keys", operation_id = "list_keys",
+    responses((status = 200, body = Vec<KeyView>, description = "All keys, without their secrets."),
+              (status = 304)))]
 pub(super) async fn list(
     State(service): State<Service>,
     headers: HeaderMap,
@@ -30,9 +32,9 @@ pub(super) async fn list(
 }
 
 /// Revoke a key
-#[utoipa::path(delete, path = "/api/v1/keys/{id}", tag = "keys",
+#[utoipa::path(delete, path = "/api/v1/keys/{id}", tag = "keys", operation_id = "revoke_key",
     params(("id" = String, Path, description = "The key's id")),
-    responses((status = 204, description = "revoked")))]
+    responses((status = 204, description = "Revoked. Streams opened with it end.")))]
 pub(super) async fn revoke(
     State(service): State<Service>,
     Path(id): Path<String>,

@@ -15,7 +15,9 @@ use utoipa::IntoParams;
 use super::{cursor, items};
 use crate::access::Pass;
 use crate::door::{Params, paged, text_answer};
-use crate::json::{CoverageView, ErrorView, HostView, PageView, Paged, QueuedView, SkippedView};
+use crate::json::{
+    ChangedView, CoverageView, ErrorView, HostView, PageView, Paged, QueuedView, SkippedView,
+};
 use crate::problem::{Code, Problem};
 use crate::service::Service;
 
@@ -57,12 +59,20 @@ pub(super) struct ExportParams {
     kind: Option<String>,
 }
 
+/// An export of `kind=links`, as it is described.
+const LINKS_AS_JSON_LINES: &str = "{\"crawl\":\"c_01M7R602BA00000000000009QQ\",\
+    \"page\":\"https://example.org/\",\"index\":1,\"url\":\"https://example.org/about\",\
+    \"anchor\":\"About\",\"kind\":\"anchor\",\"nofollow\":false,\"rel\":\"\"}\n";
+/// The same with commas.
+const LINKS_AS_CSV: &str = "crawl,page,index,url,anchor,kind,nofollow,rel\n\
+    c_01M7R602BA00000000000009QQ,https://example.org/,1,https://example.org/about,About,anchor,false,\n";
+
 macro_rules! list {
-    ($(#[doc = $doc:literal])+ $name:ident, $path:literal, $view:ty) => {
+    ($(#[doc = $doc:literal])+ $name:ident, $id:literal, $path:literal, $view:ty, $found:literal) => {
         $(#[doc = $doc])+
-        #[utoipa::path(get, path = $path, tag = "content",
+        #[utoipa::path(get, path = $path, tag = "content", operation_id = $id,
             params(("id" = String, Path, description = "The id, or crawl_N"), Part),
-            responses((status = 200, body = Paged<$view>)))]
+            responses((status = 200, body = Paged<$view>, description = $found), (status = 304)))]
         pub(super) async fn $name(
             State(service): State<Service>,
             Path(id): Path<String>,
@@ -79,29 +89,39 @@ macro_rules! list {
 
 list!(
     /// The pages of a crawl, the oldest first
-    pages, "/api/v1/crawls/{id}/pages", PageView
+    pages, "list_pages", "/api/v1/crawls/{id}/pages", PageView, "Some of the pages."
 );
 list!(
     /// URLs that answered with an error, then those without an answer
-    errors, "/api/v1/crawls/{id}/errors", ErrorView
+    errors, "list_errors", "/api/v1/crawls/{id}/errors", ErrorView, "Some of the URLs."
 );
 list!(
     /// The hosts of a crawl, by name
-    hosts, "/api/v1/crawls/{id}/hosts", HostView
+    hosts, "list_hosts", "/api/v1/crawls/{id}/hosts", HostView, "Some of the hosts."
 );
 list!(
     /// The URLs that wait, host by host, in the order in which they are asked
-    frontier, "/api/v1/crawls/{id}/frontier", QueuedView
+    frontier, "list_frontier", "/api/v1/crawls/{id}/frontier", QueuedView, "Some of the URLs."
 );
 list!(
-    /// What is known of the ids of a linear crawl, as runs of one state; `limit` counts runs
-    coverage, "/api/v1/crawls/{id}/coverage", CoverageView
+    /// What is known of the ids of a linear crawl, as runs of one state
+    ///
+    /// `limit` counts runs.
+    coverage, "read_coverage", "/api/v1/crawls/{id}/coverage", CoverageView,
+    "Its templates, each with some of its runs."
+);
+
+list!(
+    /// What is new, changed or gone since the crawl that this one repeats
+    changes, "list_changes", "/api/v1/crawls/{id}/changes", ChangedView, "Some of the pages."
 );
 
 /// URLs that were never asked for, and why
 #[utoipa::path(get, path = "/api/v1/crawls/{id}/skipped", tag = "content",
+    operation_id = "list_skipped",
     params(("id" = String, Path, description = "The id, or crawl_N"), SkippedPart),
-    responses((status = 200, body = Paged<SkippedView>)))]
+    responses((status = 200, body = Paged<SkippedView>, description = "Some of the URLs."),
+              (status = 304)))]
 pub(super) async fn skipped(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -115,12 +135,20 @@ pub(super) async fn skipped(
     paged(&headers, &uri, &found)
 }
 
-/// Everything that a crawl stored, as a stream
+/// Export everything that a crawl stored, as a stream
+///
+/// The media type of the answer follows `format`: `jsonl` is NDJSON, one JSON object per line; `csv` names its
+/// columns in the first line; `urls` is one URL per line; `md` is the pages as Markdown, one after the other.
+/// An answer that ends without its last chunk is not complete.
 #[utoipa::path(get, path = "/api/v1/crawls/{id}/export", tag = "content",
+    operation_id = "export_crawl",
     params(("id" = String, Path, description = "The id, or crawl_N"), ExportParams),
-    responses((status = 200, description = "the lines", content(
-        (String = "application/x-ndjson"), (String = "text/csv"), (String = "text/plain"),
-        (String = "text/markdown")))))]
+    responses((status = 200, description = "What was asked for, as it is read from the store.", content(
+        (String = "application/x-ndjson", example = json!(LINKS_AS_JSON_LINES)),
+        (String = "text/csv", example = json!(LINKS_AS_CSV)),
+        (String = "text/plain", example = json!("https://example.org/about\n")),
+        (String = "text/markdown",
+         example = json!("<!-- https://example.org/ -->\n\n# Example\n\nThe main content.\n\n"))))))]
 pub(super) async fn export(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,

@@ -25,6 +25,7 @@ use utoipa_axum::routes;
 
 use crate::access::Scope;
 use crate::door::permit;
+use crate::openapi::say_scope;
 use crate::problem::{Code, Problem};
 use crate::service::{Cursor, Service};
 
@@ -36,7 +37,9 @@ const ITEMS: u32 = 100;
 /// All routes of the API.
 pub(crate) fn routes(service: &Service) -> OpenApiRouter<Service> {
     let needing = |scope: Scope, routes: OpenApiRouter<Service>| {
-        routes.route_layer(from_fn_with_state((service.clone(), scope), permit))
+        let mut routes = routes.route_layer(from_fn_with_state((service.clone(), scope), permit));
+        say_scope(routes.get_openapi_mut(), scope);
+        routes
     };
     OpenApiRouter::default()
         .merge(open_routes())
@@ -75,6 +78,9 @@ fn read_routes() -> OpenApiRouter<Service> {
         .routes(routes!(lists::hosts))
         .routes(routes!(lists::frontier))
         .routes(routes!(lists::coverage))
+        .routes(routes!(lists::changes))
+        .routes(routes!(web::politeness))
+        .routes(routes!(search::rank))
         .routes(routes!(lists::export))
         .routes(routes!(pages::by_url))
         .routes(routes!(pages::by_id))

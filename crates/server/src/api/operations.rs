@@ -6,51 +6,39 @@ use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use futures_util::{StreamExt, stream};
-use telusur_engine::control::{ErrorReply, OperationKind};
+use telusur_engine::control::OperationKind;
 use telusur_engine::request::Rights;
-use utoipa::ToSchema;
 
 use crate::access::Scope;
 use crate::door::{is_json_request, read_body_up_to, read_json, text_answer};
-use crate::problem::{Code, Problem};
+use crate::problem::{Code, Problem, shown};
 use crate::service::Service;
 
 /// Longest request of the owner: a long list of start URLs, or of ids.
 const OWNER_BYTES_MAX: usize = 16 << 20;
 
-/// One line of what an operation says: items, then a reply or an error.
-#[derive(ToSchema)]
-#[schema(as = OperationLine)]
-#[expect(dead_code, reason = "only described")]
-pub(super) struct OperationLine {
-    /// One of what comes before the reply.
-    #[schema(value_type = Option<Object>)]
-    item: Option<()>,
-    /// The last line: the reply.
-    #[schema(value_type = Option<Object>)]
-    reply: Option<()>,
-    /// The last line: why it failed, with a code and a text.
-    #[schema(value_type = Option<Object>)]
-    error: Option<ErrorReply>,
-}
-
 /// Run an operation as the terminal does
 ///
-/// `telusur --server URL --key KEY` asks here. The body is the request of the operation, the answer its items and its
-/// reply, one JSON object per line. Programs are better served by the other routes: this one changes with the
-/// program. What an operation needs of a key is what its other route needs.
+/// `telusur --server URL --key KEY` asks here. The body is the request of the operation. The answer is NDJSON: lines
+/// `{"item": …}`, then one line `{"reply": …}`, or `{"error": …}` with a code and a text. Programs are better served
+/// by the other routes: this one changes with the program. What an operation needs of a key is what its other route
+/// needs.
 #[utoipa::path(post, path = "/api/v1/operations/{operation}", tag = "terminal",
-    request_body(content = Object, description = "The request of the operation"),
+    operation_id = "run_operation",
+    request_body(content = Object, description = "The request of the operation",
+        example = json!({"crawl": "crawl_1"})),
     params(("operation" = String, Path, description = "The name of the operation, such as `list_crawls`")),
-    responses((status = 200, description = "Items, then a reply or an error, one JSON object per line",
-        content((OperationLine = "application/x-ndjson")))))]
+    security((), ("key" = [])),
+    responses((status = 200, description = "Items, then a reply or an error, one JSON object per line.",
+        content((String = "application/x-ndjson", example = json!("{\"reply\":null}\n"))))))]
 pub(super) async fn run(
     State(service): State<Service>,
-    Path(operation): Path<String>,
+    Path(name): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let operation = OperationKind::from_word(&operation)
-        .ok_or_else(|| Problem::new(Code::NotFound, "there is no such operation"))?;
+    let operation = OperationKind::from_word(&name).ok_or_else(|| {
+        Problem::new(Code::NotFound, format!("there is no operation {:?}", shown(&name)))
+    })?;
     let pass = service.permit(request.headers(), needed(operation))?;
     if operation.may_write() {
         service.check_writable()?;

@@ -26,8 +26,10 @@ pub(super) struct PageOf {
 }
 
 /// A stored page with everything in it, by its URL
-#[utoipa::path(get, path = "/api/v1/pages", tag = "content", params(PageOf),
-    responses((status = 200, body = StoredPageView)))]
+#[utoipa::path(get, path = "/api/v1/pages", tag = "content", operation_id = "find_page",
+    params(PageOf),
+    responses((status = 200, body = StoredPageView, description = "The page."), (status = 304),
+              (status = 404)))]
 pub(super) async fn by_url(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -39,9 +41,9 @@ pub(super) async fn by_url(
 }
 
 /// A stored page with everything in it, by its id
-#[utoipa::path(get, path = "/api/v1/pages/{id}", tag = "content",
+#[utoipa::path(get, path = "/api/v1/pages/{id}", tag = "content", operation_id = "read_page",
     params(("id" = String, Path, description = "The page's id")),
-    responses((status = 200, body = StoredPageView)))]
+    responses((status = 200, body = StoredPageView, description = "The page."), (status = 304)))]
 pub(super) async fn by_id(
     State(service): State<Service>,
     Extension(pass): Extension<Pass>,
@@ -53,8 +55,10 @@ pub(super) async fn by_id(
 
 /// The body of a stored page as it came, as a download
 #[utoipa::path(get, path = "/api/v1/pages/{id}/raw", tag = "content",
+    operation_id = "read_page_body",
     params(("id" = String, Path, description = "The page's id")),
-    responses((status = 200, body = String, content_type = "text/plain")))]
+    responses((status = 200, body = String, content_type = "text/plain",
+        description = "The bytes of the body, always labelled as plain text, whatever they are.")))]
 pub(super) async fn raw(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -69,8 +73,10 @@ pub(super) async fn raw(
 
 /// The main content of a stored page as Markdown
 #[utoipa::path(get, path = "/api/v1/pages/{id}/markdown", tag = "content",
+    operation_id = "read_page_markdown",
     params(("id" = String, Path, description = "The page's id")),
-    responses((status = 200, body = String, content_type = "text/markdown")))]
+    responses((status = 200, body = String, content_type = "text/markdown",
+        description = "The main content.")))]
 pub(super) async fn markdown(
     State(service): State<Service>,
     Path(id): Path<String>,
@@ -82,8 +88,10 @@ pub(super) async fn markdown(
 
 /// Where a stored page links to
 #[utoipa::path(get, path = "/api/v1/pages/{id}/links", tag = "content",
+    operation_id = "list_page_links",
     params(("id" = String, Path, description = "The page's id")),
-    responses((status = 200, body = Vec<PageLink>)))]
+    responses((status = 200, body = Vec<PageLink>, description = "Its links, in the order of the page."),
+              (status = 304)))]
 pub(super) async fn links(
     State(service): State<Service>,
     Path(id): Path<String>,

@@ -12,8 +12,9 @@ use crate::problem::{Code, Problem};
 use crate::service::{Accepted, Service};
 
 /// Crawl a site, as the first service did
-#[utoipa::path(post, path = "/crawl", tag = "first service", request_body = S1Request,
-    responses((status = 200, body = S1Started)))]
+#[utoipa::path(post, path = "/crawl", tag = "first service", operation_id = "start_job",
+    request_body = S1Request,
+    responses((status = 200, body = S1Started, description = "The crawl was accepted."), (status = 429)))]
 pub(super) async fn start(
     State(service): State<Service>,
     request: Request,
@@ -35,9 +36,10 @@ async fn start_job(service: &Service, request: Request) -> Result<Response, Prob
 }
 
 /// A crawl with its pages, as the first service showed it
-#[utoipa::path(get, path = "/crawl/{id}", tag = "first service",
+#[utoipa::path(get, path = "/crawl/{id}", tag = "first service", operation_id = "read_job",
     params(("id" = String, Path, description = "crawl_N")),
-    responses((status = 200, body = S1Answer)))]
+    responses((status = 200, body = S1Answer, description = "The crawl and its pages so far."),
+              (status = 304)))]
 pub(super) async fn job(
     State(service): State<Service>,
     Path(id): Path<String>,

@@ -15,19 +15,21 @@ use crate::problem::Problem;
 use crate::service::Service;
 
 /// Whether the process lives
-#[utoipa::path(get, path = "/healthz", tag = "system",
-    responses((status = 200, body = HealthView)))]
+#[utoipa::path(get, path = "/healthz", tag = "system", operation_id = "check_health",
+    responses((status = 200, body = HealthView, description = "It does.")))]
 pub(super) async fn healthz() -> Result<Response, Problem> {
     let (status, followers) = ("ok".to_owned(), BTreeMap::new());
     let health = HealthView { status, indexing: None, followers, damage: None };
     created(StatusCode::OK, None, &health)
 }
 
-/// Whether the service takes requests: 503 while it ends. `degraded` while new pages cannot be indexed, or followed by something else, or if
-/// reading everything has found damage; why is
-/// told to keys with the scope read
-#[utoipa::path(get, path = "/readyz", tag = "system",
-    responses((status = 200, body = HealthView)))]
+/// Whether the service takes requests
+///
+/// It is `degraded` while new pages cannot be indexed, or followed by something else, or if reading everything
+/// has found damage. Why is said to keys with the scope `read`.
+#[utoipa::path(get, path = "/readyz", tag = "system", operation_id = "check_readiness",
+    responses((status = 200, body = HealthView, description = "It does."),
+              (status = 503)))]
 pub(super) async fn readyz(
     State(service): State<Service>,
     headers: HeaderMap,
@@ -62,8 +64,8 @@ pub(super) async fn readyz(
 }
 
 /// Totals over everything
-#[utoipa::path(get, path = "/api/v1/stats", tag = "system",
-    responses((status = 200, body = StatsOfAll)))]
+#[utoipa::path(get, path = "/api/v1/stats", tag = "system", operation_id = "read_stats",
+    responses((status = 200, body = StatsOfAll, description = "The totals."), (status = 304)))]
 pub(super) async fn stats(
     State(service): State<Service>,
     headers: HeaderMap,
@@ -72,26 +74,29 @@ pub(super) async fn stats(
 }
 
 /// Metrics, for Prometheus
-#[utoipa::path(get, path = "/metrics", tag = "system",
-    responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(get, path = "/metrics", tag = "system", operation_id = "read_metrics",
+    responses((status = 200, body = String, content_type = "text/plain",
+        description = "The metrics in the text format of Prometheus, version 0.0.4.")))]
 pub(super) async fn metrics(State(service): State<Service>) -> Result<Response, Problem> {
     let text = service.metrics_text().await?;
     Ok(text_answer("text/plain; version=0.0.4; charset=utf-8", text))
 }
 
-/// This description
-#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "system",
-    responses((status = 200, body = Object)))]
+/// This description of the API
+#[utoipa::path(get, path = "/api/v1/openapi.json", tag = "system", operation_id = "read_description",
+    responses((status = 200, body = crate::openapi::DescriptionView,
+        description = "An OpenAPI 3.1 document."), (status = 304)))]
 pub(super) async fn openapi(
     State(service): State<Service>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    answer(&headers, &description(&service), None)
+    answer(&headers, description(&service), None)
 }
 
-/// How a browser searches here
-#[utoipa::path(get, path = "/opensearch.xml", tag = "system",
-    responses((status = 200, body = String, content_type = "application/opensearchdescription+xml")))]
+/// How a browser adds this service to its search engines
+#[utoipa::path(get, path = "/opensearch.xml", tag = "system", operation_id = "read_opensearch",
+    responses((status = 200, body = String, content_type = "application/opensearchdescription+xml",
+        description = "An OpenSearch description.")))]
 pub(super) async fn opensearch(headers: HeaderMap) -> Response {
     // The guard let only names and addresses through that hold nothing to escape.
     let host = headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");

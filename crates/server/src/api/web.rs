@@ -7,7 +7,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::door::{JsonBody, Params, answer, created};
-use crate::json::{ExplanationView, FetchBody, FetchedView, MapBody, MapView};
+use crate::json::{ExplanationView, FetchBody, FetchedView, MapBody, MapView, PolitenessView};
 use crate::problem::Problem;
 use crate::service::Service;
 
@@ -23,8 +23,9 @@ pub(super) struct Which {
 }
 
 /// Fetch one page and read it, with the manners of a crawl; nothing is stored
-#[utoipa::path(post, path = "/api/v1/fetch", tag = "web", request_body = FetchBody,
-    responses((status = 200, body = FetchedView)))]
+#[utoipa::path(post, path = "/api/v1/fetch", tag = "web", operation_id = "fetch_page",
+    request_body = FetchBody,
+    responses((status = 200, body = FetchedView, description = "The page, whatever its status is.")))]
 pub(super) async fn fetch(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<FetchBody>,
@@ -33,8 +34,9 @@ pub(super) async fn fetch(
 }
 
 /// List the URLs of a site, from its sitemaps and one of its pages
-#[utoipa::path(post, path = "/api/v1/map", tag = "web", request_body = MapBody,
-    responses((status = 200, body = MapView)))]
+#[utoipa::path(post, path = "/api/v1/map", tag = "web", operation_id = "map_site",
+    request_body = MapBody,
+    responses((status = 200, body = MapView, description = "The URLs that were found.")))]
 pub(super) async fn map(
     State(service): State<Service>,
     JsonBody { value, .. }: JsonBody<MapBody>,
@@ -43,8 +45,11 @@ pub(super) async fn map(
 }
 
 /// Why a URL was crawled, or not: what each crawl knows of it
-#[utoipa::path(get, path = "/api/v1/explain", tag = "content", params(Which),
-    responses((status = 200, body = Vec<ExplanationView>)))]
+#[utoipa::path(get, path = "/api/v1/explain", tag = "content", operation_id = "explain_url",
+    params(Which),
+    responses((status = 200, body = Vec<ExplanationView>,
+                  description = "One explanation for each crawl that was asked about."),
+              (status = 304), (status = 404)))]
 pub(super) async fn explain(
     State(service): State<Service>,
     headers: HeaderMap,
@@ -52,4 +57,27 @@ pub(super) async fn explain(
 ) -> Result<Response, Problem> {
     let crawl = which.crawl.map(|id| service.crawl_no(&id)).transpose()?;
     answer(&headers, &service.explain(which.url, crawl).await?, None)
+}
+
+/// Which host.
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct WhichHost {
+    /// Its name.
+    host: String,
+}
+
+/// What was asked of a host, when, at what gaps, by which rules
+///
+/// Something to show a webmaster.
+#[utoipa::path(get, path = "/api/v1/politeness", tag = "content", operation_id = "report_politeness",
+    params(WhichHost),
+    responses((status = 200, body = PolitenessView, description = "The report."), (status = 304)))]
+pub(super) async fn politeness(
+    State(service): State<Service>,
+    headers: HeaderMap,
+    Params(which): Params<WhichHost>,
+) -> Result<Response, Problem> {
+    answer(&headers, &service.politeness(which.host).await?, None)
 }

@@ -70,6 +70,11 @@ impl Service {
         Err(Problem::new(Code::ForbiddenScope, what))
     }
 
+    /// Whether requests need a key.
+    pub(crate) fn asks_for_keys(&self) -> bool {
+        self.inner().keys.are_needed()
+    }
+
     /// Whether somebody who was let in would still be.
     pub(crate) fn holds(&self, pass: &Pass) -> bool {
         let inner = self.inner();

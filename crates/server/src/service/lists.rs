@@ -3,13 +3,14 @@
 
 use data_encoding::BASE64URL_NOPAD;
 use telusur_engine::control::{
-    ListErrors, ListHosts, ListPages, ListQueue, ListSkipped, Operation, ReadCoverage,
+    ListChanges, ListErrors, ListHosts, ListPages, ListQueue, ListSkipped, Operation, ReadCoverage,
 };
 use telusur_model::CrawlNo;
 
 use super::Service;
 use crate::json::{
-    CoverageView, ErrorView, HostView, ListEnd, PageView, Paged, QueuedView, SkippedView,
+    ChangedView, CoverageView, ErrorView, HostView, ListEnd, PageView, Paged, QueuedView,
+    SkippedView,
 };
 use crate::problem::{Code, Problem};
 
@@ -85,6 +86,18 @@ impl Service {
     ) -> Result<Paged<SkippedView>, Problem> {
         let (crawl, after) = (no.to_string(), cursor.map(Cursor::raw));
         let operation = ListSkipped { crawl, reason, after, limit: Some(limit) };
+        self.read(move |service| service.list(&operation)).await
+    }
+
+    /// What is new, changed or gone since the crawl that this one repeats.
+    pub async fn changes(
+        &self,
+        no: CrawlNo,
+        limit: usize,
+        cursor: Option<Cursor>,
+    ) -> Result<Paged<ChangedView>, Problem> {
+        let (crawl, after) = (no.to_string(), cursor.map(Cursor::raw));
+        let operation = ListChanges { crawl, after, limit: Some(limit) };
         self.read(move |service| service.list(&operation)).await
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use telusur_engine::control::{
     CancelCrawl, ChangeCrawl, Control, CrawlDone, ImportDocuments, Operation, PauseCrawl,
-    RecrawlCrawl, RemoveCrawl, ResumeCrawl, RetryCrawl, StopCrawl,
+    RecrawlCrawl, RemoveCrawl, ReportPoliteness, ResumeCrawl, RetryCrawl, StopCrawl,
 };
 use telusur_engine::request::{ChangeRequest, CrawlRequest, RequestPolicy, Rights, warnings};
 use telusur_engine::{Admission, CrawlChange, ImportLine, RequestError, create_crawl};
@@ -13,7 +13,7 @@ use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason};
 
 use super::Service;
 use super::catalog::REQUEST_LABEL;
-use crate::json::{CrawlView, ResumeRequest, RetriedView};
+use crate::json::{CrawlView, PolitenessView, ResumeRequest, RetriedView};
 use crate::problem::{Code, Problem, draining};
 
 /// When a client may try again that was refused because too many crawls wait.
@@ -252,6 +252,11 @@ impl Service {
             service.crawl(started.no).await
         })
         .await
+    }
+
+    /// What was asked of a host.
+    pub async fn politeness(&self, host: String) -> Result<PolitenessView, Problem> {
+        self.read(move |service| service.ask(&ReportPoliteness { host })).await
     }
 
     /// Stores a batch of documents.

@@ -1,6 +1,6 @@
 //! Searching, and ways to go on typing.
 
-use telusur_engine::control::{Search, Suggest};
+use telusur_engine::control::{Rank, RankItem, Search, Suggest};
 use telusur_index::{Column, FacetBy, HITS_MAX, Sort};
 
 use super::Service;
@@ -31,6 +31,11 @@ impl Service {
     pub async fn suggest(&self, typed: String, max: usize) -> Result<SuggestView, Problem> {
         check_length("q", &typed)?;
         self.look_up(move |service| service.ask(&Suggest { typed, max })).await
+    }
+
+    /// The best linked pages, or sites.
+    pub async fn rank(&self, rank: Rank) -> Result<Vec<RankItem>, Problem> {
+        self.look_up(move |service| Ok(service.inner().control.collect(&rank)?.0)).await
     }
 
     /// The search that a body asks for, within the limits of the service.

@@ -18,6 +18,7 @@ mod orders;
 mod coverage;
 mod page;
 
+mod api;
 mod explain;
 mod system;
 
@@ -45,6 +46,7 @@ pub(crate) fn routes(service: &Service) -> Router<Service> {
         .merge(needing(Scope::Search, search_routes()))
         .merge(needing(Scope::Read, read_routes()))
         .merge(needing(Scope::Crawl, crawl_routes()))
+        .route("/docs/api", get(api::api))
         .route("/look", get(frame::look))
         .route("/key", post(frame::give_key))
         .route("/assets/{name}", get(assets::asset))

@@ -59,7 +59,7 @@ words! {
     scheme_auto: "Automatic", "Otomatis";
     look: "Language and colours", "Bahasa dan warna";
     footer: "Telusur crawls and searches on your own machine.", "Telusur menjelajah dan mencari di mesin Anda sendiri.";
-    api: "API description", "Deskripsi API";
+    api: "API", "API";
 
     search_title: "Search what you crawled", "Cari di halaman terjelajah";
     search_label: "Words to find", "Kata yang dicari";
@@ -319,6 +319,18 @@ words! {
     sys_keys_none: "There are no keys: only this machine can reach the service.", "Tidak ada kunci: hanya mesin ini yang dapat mengakses layanan.";
     sys_metrics: "Metrics for Prometheus", "Metrik untuk Prometheus";
     sys_user_agent: "Names itself", "Menamakan diri";
+
+    api_title: "API", "API";
+    api_intro: "Everything that these pages do, programs can do, too.", "Semua yang dapat dilakukan di halaman-halaman ini juga dapat dilakukan oleh program. Penjelasannya berbahasa Inggris.";
+    api_json: "The same as an OpenAPI document", "Deskripsi yang sama sebagai dokumen OpenAPI";
+    api_operations: "Operations", "Operasi";
+    api_parameters: "Parameters", "Parameter";
+    api_required: "required", "wajib";
+    api_body: "Request body", "Isi permintaan";
+    api_example: "Example", "Contoh";
+    api_replies: "Responses", "Jawaban";
+    api_problems: "Errors", "Galat";
+    api_types: "Types", "Tipe";
 
     problem_title: "This did not work", "Ini tidak berhasil";
     not_found_title: "There is nothing here", "Tidak ada apa-apa di sini";

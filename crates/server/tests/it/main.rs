@@ -7,6 +7,7 @@ mod bench;
 mod client;
 mod crawls;
 mod description;
+mod description_faults;
 mod events;
 mod first_service;
 mod hang_ups;

@@ -77,6 +77,7 @@ async fn every_page_answers_in_both_languages_and_runs_nothing_of_strangers() {
         "/crawls/crawl_2/coverage?walk=0&first=2&last=4",
         "/explain?url=http://site.test/",
         "/system",
+        "/docs/api",
     ]
     .map(str::to_owned)
     .into();

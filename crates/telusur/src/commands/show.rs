@@ -64,9 +64,12 @@ pub(super) fn show(session: &Session, arguments: &ShowArgs, output: &mut dyn Wri
         return list(session, &errors, output, write_error);
     }
     if arguments.changes {
-        return list(session, &ListChanges { crawl }, output, |page, output| {
-            writeln!(output, "{:<20} {}", shown(&page.change), shown(&page.url))
-        });
+        return list(
+            session,
+            &ListChanges { crawl, after: None, limit: None },
+            output,
+            |page, output| writeln!(output, "{:<20} {}", shown(&page.change), shown(&page.url)),
+        );
     }
     if let Some(reason) = &arguments.skipped {
         let reason = (!reason.is_empty()).then(|| reason.clone());
