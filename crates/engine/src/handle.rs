@@ -135,7 +135,7 @@ impl Engine {
             fresh_pages: fresh_pages.clone(),
         };
         let parsers = parse_stage::start(threads, &parse_queue, &reader, &supervisor)?;
-        let source = || StoredSource::new(Arc::clone(&store)).with_parser(Arc::clone(&parser));
+        let source = || StoredSource::new(Arc::clone(&store), Arc::clone(&parser));
         let index = index.map(|index| FollowerParts {
             follower: Box::new(IndexFollower::new(index)),
             // Pages that the crawl has just read are taken out of their cache, by one follower.
@@ -348,7 +348,7 @@ impl EngineHandle {
     }
 
     /// Who reads pages in this process.
-    pub(crate) fn parser(&self) -> Arc<dyn Parser> {
+    pub fn parser(&self) -> Arc<dyn Parser> {
         Arc::clone(&self.parser)
     }
 

@@ -14,11 +14,13 @@ use telusur_engine::{
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
 use telusur_model::{CrawlNo, PageRecord};
+use telusur_parse_pool::Parser;
 use telusur_store_embedded::{
     DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
 };
 
 use crate::message::{Code, Message, shown};
+use crate::parsing::parser_when_needed;
 use crate::settings::{Key, Settings};
 use crate::units::{show_size, write_size};
 
@@ -176,19 +178,19 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
 /// Runs an operation in the process that owns the directory, or here if none does. `each` is called with every
 /// item until it returns false; nobody waits for the reply after that.
 pub fn ask<O: Operation>(
-    dir: &Path,
+    settings: &Settings,
     operation: &O,
     each: Each<'_, O::Item>,
 ) -> Result<Option<O::Reply>, Message> {
-    expect_data(dir, O::KIND)?;
-    let way = DirectoryControl::open(dir, O::INDEX)?;
+    expect_data(data_dir(settings), O::KIND)?;
+    let way = DirectoryControl::open(settings, O::INDEX)?;
     let answered = way.ask(operation, each);
     let is_own = way.control.is_ok();
     way.close()?;
     match answered {
         // The index is rebuilt by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = DirectoryControl::open(dir, O::INDEX)?;
+            let way = DirectoryControl::open(settings, O::INDEX)?;
             let answered = way.ask(operation, each);
             way.close()?;
             answered
@@ -199,14 +201,15 @@ pub fn ask<O: Operation>(
 
 /// Calls `run` with a way to ask one question after the other of a directory that is opened once.
 pub fn ask_often<T, E: From<Message>>(
-    dir: &Path,
+    settings: &Settings,
     index: IndexUse,
     run: impl FnOnce(&DirectoryControl) -> Result<T, E>,
 ) -> Result<T, E> {
+    let dir = data_dir(settings);
     if !is_there(dir)? {
         return Err(nothing_yet(dir).into());
     }
-    let way = DirectoryControl::open(dir, index)?;
+    let way = DirectoryControl::open(settings, index)?;
     let result = run(&way);
     way.close()?;
     result
@@ -227,9 +230,13 @@ struct OwnControl {
 struct OwnerPid(String);
 
 impl DirectoryControl {
-    fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
+    fn open(settings: &Settings, index: IndexUse) -> Result<Self, Message> {
+        let dir = data_dir(settings);
         let control = match open_store(dir) {
-            Ok(store) => Ok(OwnControl::new(dir, Arc::new(store), index)?),
+            Ok(store) => {
+                let parser = parser_when_needed(settings)?;
+                Ok(OwnControl::new(dir, Arc::new(store), index, parser)?)
+            }
             Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
             Err(error) => return Err(store_message(&error)),
         };
@@ -268,15 +275,20 @@ impl DirectoryControl {
 }
 
 impl OwnControl {
-    fn new(dir: &Path, store: Arc<dyn Store>, index: IndexUse) -> Result<Self, Message> {
+    fn new(
+        dir: &Path,
+        store: Arc<dyn Store>,
+        index: IndexUse,
+        parser: Arc<dyn Parser>,
+    ) -> Result<Self, Message> {
         let was_closed = store.was_closed();
         let index = match index {
             IndexUse::None => None,
             IndexUse::AsItIs => index_if_possible(dir),
             IndexUse::IfThere => index_if_there(dir),
-            IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
+            IndexUse::UpToDate => Some(index_up_to_date(dir, &store, &parser)?),
         };
-        let control = Control::of_store(Arc::clone(&store)).with_index(index);
+        let control = Control::of_store(Arc::clone(&store), parser).with_index(index);
         Ok(Self { control, store, was_closed })
     }
 }
@@ -296,9 +308,13 @@ fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
     }
 }
 
-fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchIndex>, Message> {
+fn index_up_to_date(
+    dir: &Path,
+    store: &Arc<dyn Store>,
+    parser: &Arc<dyn Parser>,
+) -> Result<Arc<SearchIndex>, Message> {
     let index = open_index(dir)?;
-    match bring_up_to_date(store, &index) {
+    match bring_up_to_date(store, &index, parser) {
         Ok(()) => return Ok(index),
         Err(FollowError::Index(error)) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
@@ -313,7 +329,7 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
     }
     drop(index);
     let index = open_index(dir)?;
-    bring_up_to_date(store, &index).map_err(|error| index_message(&error))?;
+    bring_up_to_date(store, &index, parser).map_err(|error| index_message(&error))?;
     Ok(index)
 }
 
@@ -325,33 +341,42 @@ fn is_disk_full(error: &FollowError) -> bool {
     }
 }
 
-fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), FollowError> {
-    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
+fn bring_up_to_date(
+    store: &Arc<dyn Store>,
+    index: &Arc<SearchIndex>,
+    parser: &Arc<dyn Parser>,
+) -> Result<(), FollowError> {
+    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index), Arc::clone(parser));
     indexer.catch_up(&mut |_| {})?;
     indexer.digest_links()
 }
 
-/// Rebuilds the state of a directory from its bodies. `each` is called with every page that is there again
+/// Rebuilds the state of a directory from its bodies; pages whose record is lost are read by this parser. `each` is called with every page that is there again
 /// until it returns false.
 pub fn recover(
     dir: &Path,
     into: RecoverInto<'_>,
+    parser: &Arc<dyn Parser>,
     progress: &mut dyn FnMut(RecoveryProgress),
     each: &mut dyn FnMut(&PageRecord) -> bool,
 ) -> Result<(Recovered, Option<PathBuf>), Message> {
     let failed = |error: StoreError| store_message(&error);
     let recovery = Recovery::begin(dir, into, progress).map_err(failed)?;
     for crawl in recovery.recovered().unread.keys() {
-        parse_again(recovery.store(), *crawl)?;
+        parse_again(recovery.store(), *crawl, parser)?;
     }
     each_page(&recovery.store(), each).map_err(failed)?;
     recovery.finish().map_err(failed)
 }
 
 /// Parses the stored pages of a crawl.
-fn parse_again(store: Arc<EmbeddedStore>, crawl: CrawlNo) -> Result<(), Message> {
+fn parse_again(
+    store: Arc<EmbeddedStore>,
+    crawl: CrawlNo,
+    parser: &Arc<dyn Parser>,
+) -> Result<(), Message> {
     let operation = ReparseCrawl { crawl: crawl.to_string(), free_bytes_min: 0 };
-    let parsed = Control::of_store(store).run(&operation, &mut |_| true);
+    let parsed = Control::of_store(store, Arc::clone(parser)).run(&operation, &mut |_| true);
     parsed.map(drop).map_err(|error| request_message(&error))
 }
 

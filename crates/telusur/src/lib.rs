@@ -11,6 +11,7 @@ pub mod backend;
 pub mod crawl_request;
 pub mod foreground;
 pub mod linear_request;
+pub mod parsing;
 
 pub mod commands;
 

@@ -9,7 +9,7 @@ use super::export::final_url;
 use super::handle::{Control, read_url};
 use super::operation::{Each, NoItem, Operation, OperationKind};
 use crate::error::RequestError;
-use crate::stored_page::{StoredPages, stored_answer};
+use crate::stored_page::{Stored, StoredPages, stored_answer};
 
 /// The stored page of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +29,11 @@ pub struct StoredPage {
     pub crawl: String,
     /// The crawl's alias.
     pub alias: String,
-    /// What was recorded when the page came.
+    /// What was recorded when the page came. `parse_failed` is also told if the page breaks the parser now.
     pub record: PageRecord,
     /// The headers that came with it, if its body is kept.
     pub headers: Vec<(String, String)>,
-    /// What is in it; `None` if nothing of it is kept.
+    /// What is in it; `None` if nothing of it is kept, or it cannot be parsed.
     pub content: Option<PageContent>,
     /// Its body in base 64, if that is kept and wanted.
     pub body: Option<String>,
@@ -85,11 +85,16 @@ pub(super) fn with_content(
 ) -> Result<StoredPage, StoreError> {
     let answer = stored_answer(pages.store.as_ref(), &record)?;
     let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
+    let (content, parse_failed) = match pages.content(&record)? {
+        Stored::Read(content) => (Some(*content), None),
+        Stored::NotKept => (None, None),
+        Stored::Failed { why } => (None, Some(why)),
+    };
     Ok(StoredPage {
         crawl: crawl.id.to_string(),
         alias: crawl.no.to_string(),
-        content: pages.content(&record)?,
-        record,
+        content,
+        record: PageRecord { parse_failed: parse_failed.or(record.parse_failed), ..record },
         headers: answer.map(|answer| answer.headers).unwrap_or_default(),
         body,
     })

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use telusur_engine::{Arrived, NotFetched, SingleFetch};
 use telusur_fetch::FetchProfile;
-use telusur_model::{Clock, Host, Moment, PageUrl, Reason};
-use telusur_parse::{ContentLimits, read_page};
+use telusur_model::{Clock, Host, Moment, PageContent, PageUrl, Reason};
+use telusur_parse_pool::{PoolError, Reading};
 
 use super::Service;
 use super::pages::page_link;
@@ -26,7 +26,11 @@ impl Service {
         self.check_writable()?;
         let url = self.url("/url", url)?;
         let arrived = self.fetch_page(url).await?;
-        self.work(move |_| Ok(fetched_view(&arrived))).await
+        self.work(move |service| {
+            let reading = service.inner.engine.parser().read(&arrived.page);
+            Ok(fetched_view(&arrived, reading.map_err(|error| no_parser(&error))?))
+        })
+        .await
     }
 
     /// Fetches one page.
@@ -65,9 +69,19 @@ fn not_fetched(failed: &NotFetched) -> Problem {
         .hint(format!("That is: {}", why.help()))
 }
 
-fn fetched_view(arrived: &Arrived) -> FetchedView {
+/// No page can be parsed at present.
+pub(super) fn no_parser(error: &PoolError) -> Problem {
+    tracing::error!(%error, "a page cannot be parsed");
+    Problem::new(Code::Internal, error.to_string())
+}
+
+/// A page that breaks the parser is shown without content, and with the reason.
+fn fetched_view(arrived: &Arrived, reading: Reading<PageContent>) -> FetchedView {
     let page = &arrived.page;
-    let content = read_page(page, &ContentLimits::default());
+    let (content, parse_failed) = match reading {
+        Reading::Read(content) => (*content, None),
+        Reading::Failed { why } => (PageContent::default(), Some(why)),
+    };
     FetchedView {
         url: page.url.to_string(),
         status: page.status,
@@ -76,6 +90,7 @@ fn fetched_view(arrived: &Arrived) -> FetchedView {
         took_ms: arrived.took_ms,
         bytes: page.body.len() as u64,
         truncated: page.truncated,
+        parse_failed,
         title: content.title.clone(),
         markdown: content.markdown.clone(),
         text: content.text.clone(),

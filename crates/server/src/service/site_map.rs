@@ -4,10 +4,11 @@ use std::collections::{HashSet, VecDeque};
 
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_fetch::sitemap::{self, EntryKind};
-use telusur_model::{PageUrl, UrlKeyer};
-use telusur_parse::{ParseLimits, parse};
+use telusur_model::{PageUrl, Reason, UrlKeyer};
+use telusur_parse_pool::Reading;
 
 use super::Service;
+use super::lone_fetch::no_parser;
 use crate::json::{FoundLink, MapBody, MapView};
 use crate::problem::{Code, Problem};
 
@@ -31,9 +32,17 @@ impl Service {
         let home = arrived.page.url.clone();
         let mut map = SiteMap::new(home.clone(), body.limit);
         self.read_sitemaps(&home, &url.origin(), &mut map).await;
-        let parsed = self.work(move |_| Ok(parse(&arrived.page, &ParseLimits::default()))).await?;
-        for link in parsed.links {
-            map.add(&link.url, "link");
+        let reading = self.work(move |service| {
+            let reading = service.inner().engine.parser().parse(&arrived.page);
+            reading.map_err(|error| no_parser(&error))
+        });
+        match reading.await? {
+            Reading::Read(parsed) => {
+                parsed.links.iter().for_each(|link| map.add(&link.url, "link"));
+            }
+            Reading::Failed { why } => {
+                map.warnings.push(format!("{home}: {}: {why}", Reason::ParseFailed));
+            }
         }
         let SiteMap { links, truncated, warnings, .. } = map;
         Ok(MapView { url: url.to_string(), links, truncated, warnings })

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use serde::Serialize;
 use telusur_engine::{Arrived, NotFetched, SingleFetch, SystemClock};
 use telusur_fetch::{FetchProfile, FetchSettings, WebFetcher};
-use telusur_model::{PageUrl, RobotsRules};
-use telusur_parse::{ContentLimits, read_page};
+use telusur_model::{PageContent, PageUrl, RobotsRules};
+use telusur_parse_pool::Reading;
 
 use super::{Outcome, Session, crawl};
 use crate::cli::FetchArgs;
 use crate::crawl_request::CrawlRequest;
 use crate::message::{Code, Message, shown};
 use crate::page_view::PageView;
+use crate::parsing::{no_parser, not_parsed, parser_when_needed};
 use crate::settings::Settings;
 use crate::start_urls::StartUrls;
 
@@ -27,7 +28,13 @@ pub(super) fn fetch(session: &Session, arguments: &FetchArgs, output: &mut dyn W
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
     let arrived = ask(&request, url)?;
-    show(session, arguments, &arrived, output)?;
+    let page = &arrived.page;
+    let parser = parser_when_needed(&settings)?;
+    let content = match parser.read(page).map_err(|error| no_parser(&error))? {
+        Reading::Read(content) => content,
+        Reading::Failed { why } => return Err(not_parsed(page.url.as_str(), &why).into()),
+    };
+    show(session, arguments, &arrived, &content, output)?;
     let status = arrived.page.status;
     if (200..300).contains(&status) {
         return Ok(0);
@@ -92,10 +99,10 @@ fn show(
     session: &Session,
     arguments: &FetchArgs,
     arrived: &Arrived,
+    content: &PageContent,
     output: &mut dyn Write,
 ) -> std::io::Result<()> {
     let page = &arrived.page;
-    let content = read_page(page, &ContentLimits::default());
     let kind = page.content_type();
     let mut rows: Vec<(&str, String)> =
         arrived.redirects.iter().map(|url| ("redirected", format!("from {url}"))).collect();
@@ -119,7 +126,7 @@ fn show(
         about,
         headers: &page.headers,
         body: &page.body,
-        content: &content,
+        content,
     };
     if page.truncated {
         session.talk.warning("the page was cut at --max-body");

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::json;
 use telusur_engine::control::{
-    ChangeCrawl, Control, CrawlDone, Operation, ReadCrawl, ResumeCrawl, RetryCrawl,
+    ChangeCrawl, CrawlDone, Operation, ReadCrawl, ResumeCrawl, RetryCrawl,
 };
-use telusur_engine::{CrawlChange, SystemClock, has_budget_room};
+use telusur_engine::{CrawlChange, RequestError, SystemClock, has_budget_room};
 use telusur_ledger::{CrawlRecord, NewCrawl, Store, StoreError};
 use telusur_model::{Crawl, CrawlNo, CrawlState, FinishReason, LeftOut, Reason};
 
@@ -212,8 +212,8 @@ pub(super) fn recrawl(session: &Session, arguments: &WorkArgs, output: &mut dyn 
 /// Opens a directory for one of its crawls.
 fn open_crawl(dir: &Path, id: &str) -> Result<(OpenStore, CrawlRecord), Message> {
     let open = open_existing(dir)?;
-    let record = Control::of_store(open.store.clone()).find(id);
-    let record = record.map_err(|error| backend::request_message(&error))?;
+    let found = open.store.find(id).map_err(|error| backend::store_message(&error))?;
+    let record = found.ok_or_else(|| RequestError::NoSuchCrawl(id.to_owned()))?;
     Ok((open, record))
 }
 

@@ -291,7 +291,7 @@ impl Session {
         each: Each<'_, O::Item>,
     ) -> Result<Option<O::Reply>, Message> {
         let settings = self.settings(Vec::new())?.settings;
-        backend::ask(backend::data_dir(&settings), operation, each)
+        backend::ask(&settings, operation, each)
     }
 
     /// Runs an operation on the data directory and gives its items.

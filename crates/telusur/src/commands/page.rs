@@ -4,12 +4,13 @@ use std::io::Write;
 
 use serde::Serialize;
 use telusur_engine::control::{ReadPage, StoredPage};
-use telusur_model::PageRecord;
+use telusur_model::{PageRecord, Reason};
 
 use super::{Outcome, Session};
 use crate::cli::PageArgs;
 use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
+use crate::parsing::not_parsed;
 
 pub(super) fn page(session: &Session, arguments: &PageArgs, output: &mut dyn Write) -> Outcome {
     let operation = ReadPage {
@@ -39,6 +40,10 @@ fn check_kept(page: &StoredPage, form: PageForm) -> Result<(), Message> {
     match form {
         PageForm::Overview | PageForm::Json => Ok(()),
         PageForm::Html | PageForm::Headers if page.record.body.is_none() => refuse("the body"),
+        _ if page.content.is_none() && page.record.parse_failed.is_some() => {
+            let why = page.record.parse_failed.as_deref().unwrap_or_default();
+            Err(not_parsed(page.record.url.as_str(), why))
+        }
         _ if page.content.is_none() => refuse("the content"),
         PageForm::Text | PageForm::Markdown if is_extract => refuse("the body"),
         _ => Ok(()),
@@ -74,7 +79,10 @@ fn show(
     rows.push(("depth", record.depth.to_string()));
     if page.content.is_none() {
         rows.extend(record.title.iter().map(|title| ("title", title.clone())));
-        rows.push(("kept", "nothing of its content".to_owned()));
+        rows.push(match &record.parse_failed {
+            Some(why) => ("content", format!("{}: {why}", Reason::ParseFailed)),
+            None => ("kept", "nothing of its content".to_owned()),
+        });
     }
     let content = page.content.clone().unwrap_or_default();
     let url = record.url.as_str();

@@ -13,6 +13,7 @@ use super::{Outcome, Session, export};
 use crate::backend::{self, OpenStore};
 use crate::foreground::{Ended, Foreground, parsers};
 use crate::message::{Code, Message, shown};
+use crate::parsing::parser_when_needed;
 use crate::progress::ProgressDisplay;
 use crate::settings::{FailOn, Key, Settings};
 use crate::summary::{Cost, Summary};
@@ -66,9 +67,10 @@ pub(super) fn run(
         write!(output, "{}", summary.text(session.terminal.is_unicode))?;
     }
     output.flush()?;
-    say_moved(session, &ended);
+    let control = Control::of_store(ended.open.store.clone(), parser_when_needed(settings)?);
+    say_moved(session, &ended, &control);
     if let Some(path) = job.output {
-        write_pages(session, &ended, path)?;
+        write_pages(session, &ended, &control, path)?;
     }
     verdict(&ended, job, free_bytes_min)
 }
@@ -194,8 +196,7 @@ fn error_status(store: &dyn Store, crawl: CrawlNo, seq: u64) -> Result<Option<St
 }
 
 /// A start URL that moved away explains a crawl that found little.
-fn say_moved(session: &Session, ended: &Ended) {
-    let control = Control::of_store(ended.open.store.clone());
+fn say_moved(session: &Session, ended: &Ended, control: &Control) {
     let crawl = ReadCrawl { crawl: ended.progress.crawl.to_string() };
     // What cannot be read is told by whoever needs it.
     let Ok(crawl) = control.run(&crawl, &mut |_| true) else { return };
@@ -209,10 +210,14 @@ fn say_moved(session: &Session, ended: &Ended) {
     }
 }
 
-fn write_pages(session: &Session, ended: &Ended, path: &Path) -> Result<(), Message> {
-    let control = Control::of_store(ended.open.store.clone());
+fn write_pages(
+    session: &Session,
+    ended: &Ended,
+    control: &Control,
+    path: &Path,
+) -> Result<(), Message> {
     let crawl = ended.progress.crawl.to_string();
-    let lines = export::write_file(path, Collection::PAGES, &crawl, &control)?;
+    let lines = export::write_file(path, Collection::PAGES, &crawl, control)?;
     session.talk.note(&format!("{} lines written to {}", show_count(lines), path.display()));
     Ok(())
 }

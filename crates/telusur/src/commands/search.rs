@@ -24,6 +24,7 @@ use crate::cli::{
 use crate::crawl_request::{CrawlRequest, Start};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, printable, shown};
+use crate::parsing::parser_when_needed;
 use crate::progress::{Imported, Indexing, ProgressDisplay};
 use crate::settings::Key;
 use crate::terminal::wants_color;
@@ -239,8 +240,7 @@ fn batch(
     let settings = session.settings(Vec::new())?.settings;
     let lines = open_lines(path)?;
     let common = search_of(session, arguments, String::new())?;
-    let dir = backend::data_dir(&settings);
-    backend::ask_often(dir, IndexUse::UpToDate, |control| {
+    backend::ask_often(&settings, IndexUse::UpToDate, |control| {
         for (number, line) in (1_u64..).zip(lines.lines()) {
             let line = line.map_err(|error| unreadable(path, &error))?;
             if line.trim().is_empty() {
@@ -334,7 +334,9 @@ pub(super) fn import(
     let state = CrawlState::Finished { why: FinishReason::Drained };
     open.store.set_state(no, state, now).map_err(refuse)?;
     if let Some(index) = &open.index {
-        let indexer = Indexer::new(open.store.clone(), index.clone()).leaving(free_bytes_min);
+        let parser = parser_when_needed(&settings)?;
+        let indexer = Indexer::new(open.store.clone(), index.clone(), parser);
+        let indexer = indexer.leaving(free_bytes_min);
         make_searchable(&indexer, &mut display)?;
     }
     display.finish();
@@ -385,7 +387,8 @@ pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn 
         Some(index) => index,
         None => backend::open_index(dir)?,
     };
-    let indexer = Indexer::new(open.store.clone(), index.clone()).leaving(free_bytes_min);
+    let indexer = Indexer::new(open.store.clone(), index.clone(), parser_when_needed(&settings)?);
+    let indexer = indexer.leaving(free_bytes_min);
     let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let looked_at = make_searchable(&indexer, &mut display)?;
     display.finish();

@@ -80,7 +80,7 @@ async fn run(
         store: Arc::clone(&open.store),
         fetcher: Arc::clone(&fetcher),
         clock: Arc::clone(&clock),
-        parser: parser(children, &open.dir)?,
+        parser: parser(children)?,
         index: open.index.clone(),
         followers: Vec::new(),
     };
