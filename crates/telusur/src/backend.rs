@@ -199,6 +199,23 @@ pub fn ask<O: Operation>(
     }
 }
 
+/// Runs an operation in the process that owns the directory; `None` if none answers for it.
+pub fn ask_owner<O: Operation>(
+    settings: &Settings,
+    operation: &O,
+) -> Result<Option<O::Reply>, Message> {
+    let dir = data_dir(settings);
+    if !is_served(dir) {
+        return Ok(None);
+    }
+    let answered = control::ask(&DataDir::control_socket(dir), operation, &mut |_| true);
+    let answered = answered.map_err(|error| {
+        let what = format!("the process that has {} does not answer: {error}", dir_shown(dir));
+        Message::new(Code::Locked, what).hint("Try again, or end that process")
+    })?;
+    answered.map_err(error_message)
+}
+
 /// Calls `run` with a way to ask one question after the other of a directory that is opened once.
 pub fn ask_often<T, E: From<Message>>(
     settings: &Settings,

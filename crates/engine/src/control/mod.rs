@@ -15,6 +15,8 @@ mod explain;
 mod lists;
 mod politeness;
 
+mod fetch;
+
 mod content;
 mod export;
 mod page;
@@ -35,6 +37,7 @@ pub use self::coverage::{CoverageItem, CoveredRun, ReadCoverage};
 pub use self::crawls::{CrawlLine, CrawlReply, ListCrawls, ReadCrawl, ReadCrawls};
 pub use self::explain::{ExplainUrl, Explanation, IdExplained, Judged, RobotsSaid};
 pub use self::export::{DamagedPage, ExportItem, ExportLine, ExportPages};
+pub use self::fetch::{FetchOutcome, FetchPage, FetchedPage};
 pub use self::handle::Control;
 pub use self::lists::{ChangedPage, ErrorItem, ListChanges, ListErrors, ListSkipped};
 pub use self::operation::{

@@ -11,10 +11,10 @@ use telusur_ledger::StoreError;
 
 use super::handle::Control;
 use super::{
-    CancelCrawl, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages, ListChanges,
-    ListCrawls, ListErrors, ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl, ReadCrawls,
-    ReadPage, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl, RetryCrawl,
-    Scrub, Search, StopCrawl, Suggest, Verify,
+    CancelCrawl, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages, FetchPage,
+    ListChanges, ListCrawls, ListErrors, ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl,
+    ReadCrawls, ReadPage, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl,
+    RetryCrawl, Scrub, Search, StopCrawl, Suggest, Verify,
 };
 use crate::error::RequestError;
 use crate::index_lease::line_of;
@@ -123,6 +123,7 @@ operations! {
     ReadCoverage,
     ExportPages,
     ExportContent,
+    FetchPage,
     ReadPage,
     ExplainUrl,
     ReportPoliteness,

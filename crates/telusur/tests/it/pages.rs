@@ -53,7 +53,8 @@ fn no_robots() -> String {
 }
 
 fn fetch(place: &Place, url: &str, more: &[&str]) -> Seen {
-    place.run(&[&["fetch", url, "--allow-private", "127.0.0.0/8"], more].concat())
+    let open = ["fetch", url, "--allow-private", "127.0.0.0/8", "--delay", "0s"];
+    place.run(&[&open[..], more].concat())
 }
 
 /// A place where one crawl has stored the page.
