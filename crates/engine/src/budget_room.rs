@@ -11,7 +11,7 @@ use crate::linear_run::StoredWalk;
 
 /// Whether the budgets of a crawl, as they are given here, have room for a link or an id that was
 /// left out.
-pub fn has_budget_room(store: &dyn Store, crawl: &Crawl) -> Result<bool, StoreError> {
+pub(crate) fn has_budget_room(store: &dyn Store, crawl: &Crawl) -> Result<bool, StoreError> {
     if let (Some(seeds), Some(max)) = (crawl.seeds.linear(), crawl.limits.ids_per_host_max)
         && have_ids_room(store, crawl, seeds, max)?
     {

@@ -439,3 +439,15 @@ impl Writer {
         let _ = self.events.blocking_send(Event::Written(written));
     }
 }
+
+/// Refuses to write when less space is left than the user wants to keep.
+pub(crate) fn expect_space(store: &dyn Store, free_bytes_min: u64) -> Result<(), StoreError> {
+    match store.free_bytes()? {
+        Some(free) if free < free_bytes_min => Err(StoreError::DiskFull(format!(
+            "{} kB free, and min_free_disk is {} kB",
+            free / 1000,
+            free_bytes_min / 1000
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}

@@ -4,6 +4,8 @@ use telusur_index::IndexError;
 use telusur_ledger::StoreError;
 use telusur_parse_pool::PoolError;
 
+use crate::followers::FollowError;
+use crate::request::BadRequest;
 use crate::supervision::Part;
 
 /// The engine stopped.
@@ -44,6 +46,17 @@ pub enum RequestError {
     /// An argument is not usable.
     #[error("{0}")]
     BadArgument(String),
+    /// A request for a crawl cannot be carried out as it is.
+    #[error(transparent)]
+    BadRequest(#[from] BadRequest),
+    /// The crawl would end at once.
+    #[error("{what}")]
+    CannotResume {
+        /// Why.
+        what: String,
+        /// The way out.
+        hint: String,
+    },
     /// The engine is gone.
     #[error("the engine has stopped")]
     Stopped,
@@ -53,4 +66,14 @@ pub enum RequestError {
     /// The search index refused.
     #[error(transparent)]
     Index(#[from] IndexError),
+}
+
+impl From<FollowError> for RequestError {
+    fn from(error: FollowError) -> Self {
+        match error {
+            FollowError::Store(error) => Self::Store(error),
+            FollowError::Index(error) => Self::Index(error),
+            FollowError::Failed(_) | FollowError::Panicked => Self::WrongState(error.to_string()),
+        }
+    }
 }

@@ -338,6 +338,16 @@ impl EngineHandle {
         self.followers.reports()
     }
 
+    /// Waits until everything up to a place can be found, or for `wait_max`. True if it can.
+    pub(crate) fn wait_for_index(&self, place: u64, wait_max: Duration) -> bool {
+        self.followers.have_reached(&[INDEX], place, wait_max)
+    }
+
+    /// Has the index built from nothing. Waits until that has begun.
+    pub(crate) fn rebuild_index(&self) -> Result<(), RequestError> {
+        self.followers.rebuild(INDEX)
+    }
+
     /// The store has changed in another way than by a crawl: followers look at once.
     pub(crate) fn wake_followers(&self) {
         self.followers.look();

@@ -1,7 +1,7 @@
 //! Documents that nobody crawled: taken in from a file, stored and found like pages.
 
 use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use telusur_ledger::{PageToStore, Step, Store, StoreError};
 use telusur_model::{Crawl, Digest, PageRecord, PageUrl, ParsedPage, RawPage, Timestamp, UrlKeyer};
 
@@ -11,7 +11,7 @@ const HOST: &str = "import.invalid";
 const BATCH_MAX: usize = 500;
 
 /// One line of an import file.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct ImportLine {
     /// Its name, if it has no address.
     pub id: Option<String>,

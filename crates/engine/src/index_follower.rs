@@ -177,6 +177,11 @@ impl Follower for IndexFollower {
         Ok(())
     }
 
+    fn rebuild(&mut self) -> Result<(), FollowError> {
+        self.join_digestion();
+        Ok(self.index.begin_anew()?)
+    }
+
     fn pace(&self) -> Pace {
         Pace { slows_crawls: true, ..Pace::default() }
     }

@@ -6,8 +6,10 @@
 //! robots.txt was read first, `id_visits` to the pages of linear crawls. Stages are tasks with bounded channels between them. A stage that fails stops
 //! everything: there is no half-alive process. The engine does not know which back end it runs on.
 
+mod admission;
 mod asked_before;
 mod budget_room;
+mod can_resume;
 mod change;
 mod clock;
 mod commit_stage;
@@ -41,6 +43,7 @@ mod pipeline;
 mod prerequisites;
 mod progress;
 mod removals;
+pub mod request;
 mod robots_reading;
 mod single_fetch;
 mod sitemap_reading;
@@ -50,7 +53,8 @@ mod supervision;
 mod trap_watch;
 mod visit_ending;
 
-pub use crate::budget_room::has_budget_room;
+pub use crate::admission::{Admission, create as create_crawl};
+pub use crate::can_resume::check_can_resume;
 pub use crate::change::CrawlChange;
 pub use crate::clock::SystemClock;
 pub use crate::commit_stage::FREE_BYTES_LEAST;
@@ -65,7 +69,7 @@ pub use crate::index_follower::{IndexFollower, Indexer};
 pub use crate::index_lease::{
     FollowCounts, LeaseEnd, LeasedIndex, NotLeased, StopFollowing, lease_index,
 };
-pub use crate::linear_run::{ResumeNote, accept_run, has_walks_of};
+pub use crate::linear_run::{ResumeNote, accept_run};
 pub use crate::removals::delete_removed_for_a_moment;
 pub use crate::single_fetch::{Arrived, FetchError, FetchRequest, NotFetched};
 pub use crate::supervision::{Part, SupervisedTask, Supervisor};

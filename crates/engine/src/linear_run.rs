@@ -52,7 +52,7 @@ pub fn accept_run(
 }
 
 /// Whether a crawl of these walks can go on as one of those: their ids are the same pages.
-pub fn has_walks_of(seeds: &LinearSeeds, earlier: &LinearSeeds) -> bool {
+pub(crate) fn has_walks_of(seeds: &LinearSeeds, earlier: &LinearSeeds) -> bool {
     seeds.walks.len() == earlier.walks.len()
         && seeds.walks.iter().zip(&earlier.walks).all(|(walk, other)| walk.has_positions_of(other))
 }

@@ -15,7 +15,7 @@ use crate::followers::{
     ChangeBatch, ChangeSource, FollowError, FollowedChange, FollowedPage, PageContent,
 };
 use crate::fresh_pages::FreshPages;
-use crate::stored_page::{stored_answer, unreadable};
+use crate::stored_page::{parse_failed, stored_answer, unreadable};
 
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
@@ -163,6 +163,7 @@ impl StoredSource {
             Kept::Answer(answer) => match readings.next()?.reading {
                 Reading::Read(page) => Some(*page),
                 Reading::Failed { why } => {
+                    let why = parse_failed(&why);
                     tracing::warn!(url = %answer.url, why, "a page cannot be indexed");
                     None
                 }

@@ -8,6 +8,7 @@
 
 mod order;
 mod profile;
+mod service_client;
 mod settings;
 
 mod web_fetcher;
@@ -50,5 +51,6 @@ pub use crate::order::{Fetch, FetchOrder, ResolveFailure, Resolved};
 pub use crate::profile::{FetchProfile, ProfileError};
 pub use crate::resend::REQUESTS_PER_VISIT_MAX;
 pub use crate::retry_after::retry_after_ms;
+pub use crate::service_client::{ServiceClient, ServiceClientError};
 pub use crate::settings::FetchSettings;
 pub use crate::web_fetcher::{FetcherError, WebFetcher};

@@ -5,6 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{FetchRules, PageUrl, Resume, ScopeRules, Timestamp, Walk};
 
 /// A crawl's number in its data directory, counting from 1; people write it `crawl_N`.
@@ -136,6 +137,8 @@ pub enum RobotsRules {
     Ignore,
 }
 
+words! { RobotsRules { Obey = "obey", UnreachableAllows = "unreachable_allows", Ignore = "ignore" } }
+
 /// Where a crawl starts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -249,6 +252,8 @@ pub enum Fairness {
     None,
 }
 
+words! { Fairness { Equal = "equal", Weighted = "weighted", None = "none" } }
+
 /// When a crawl ends by itself. Zero and `None` mean no limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
@@ -316,6 +321,8 @@ pub enum Keep {
     /// Also the bodies of everything else.
     Raw,
 }
+
+words! { Keep { None = "none", Text = "text", Html = "html", Raw = "raw" } }
 
 /// What a crawl is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

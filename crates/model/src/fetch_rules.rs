@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{Host, PageUrl};
 
 /// How pages are asked for.
@@ -152,6 +153,44 @@ pub fn origin_of(text: &str) -> Option<String> {
     Some(PageUrl::parse(&format!("{scheme}://{authority}/")).ok()?.origin())
 }
 
+/// Why a header cannot be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderFault {
+    /// The name is none.
+    #[error("this is not the name of a header")]
+    Name,
+    /// The value holds a character that a header cannot carry.
+    #[error("the value holds a character that a header cannot carry")]
+    Value,
+    /// It says where a message ends or to whom it goes.
+    #[error("this header is set by Telusur itself")]
+    Own,
+}
+
+/// Checks a header that a user wants to be sent. `name` is its own name, without an origin.
+pub fn check_header(name: &str, value: &str) -> Result<(), HeaderFault> {
+    /// These decide where a message ends and to whom it goes.
+    const OWN: [&str; 5] =
+        ["host", "content-length", "transfer-encoding", "connection", "accept-encoding"];
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    if name.is_empty() || !name.bytes().all(is_token) {
+        return Err(HeaderFault::Name);
+    }
+    if !is_header_text(value) {
+        return Err(HeaderFault::Value);
+    }
+    if OWN.contains(&name.to_ascii_lowercase().as_str()) {
+        return Err(HeaderFault::Own);
+    }
+    Ok(())
+}
+
+/// Whether a header can carry a text. A line break would let a value forge a header; beyond ASCII, servers read
+/// what they like.
+pub fn is_header_text(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'\t' || byte == b' ' || byte.is_ascii_graphic())
+}
+
 /// Headers that say how to answer, or who asks, and never prove anything. Any other name may stand for a
 /// secret: sites choose the names of the headers that let somebody in, and no list of those is complete.
 const HARMLESS_NAMES: &[&str] = &[
@@ -215,6 +254,8 @@ pub enum HttpVersion {
     #[serde(rename = "2")]
     Two,
 }
+
+words! { HttpVersion { Auto = "auto", One = "1", Two = "2" } }
 
 /// A user name and password for one host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

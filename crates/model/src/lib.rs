@@ -29,6 +29,7 @@ mod url;
 mod url_key;
 mod url_shape;
 mod visit;
+mod words;
 
 pub use crate::content::{
     Alternate, Cell, Dropped, Feed, FeedEntry, Form, FormField, Heading, Image, JsonLd, List,
@@ -41,7 +42,8 @@ pub use crate::crawl::{
 };
 pub use crate::excluded_start::ExcludedStart;
 pub use crate::fetch_rules::{
-    BasicAuth, FetchRules, HttpVersion, Secret, UnboundSecret, origin_of, split_origin,
+    BasicAuth, FetchRules, HeaderFault, HttpVersion, Secret, UnboundSecret, check_header,
+    is_header_text, origin_of, split_origin,
 };
 pub use crate::fetched::{
     FetchOutcome, Fetched, MediaType, NetworkSign, RawPage, Retry, Validators, is_content_coding,

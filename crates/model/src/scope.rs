@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::pattern::{PatternLimits, PatternSet};
+use crate::words::words;
 use crate::{Crawl, Limits, LinkRules, PageUrl, Reason};
 
 /// What all patterns of a scope may cost together. Their size is enough for an alternation of 5,000 words; with
@@ -335,23 +336,34 @@ impl Scope {
     }
 }
 
-impl ScopeKind {
-    /// The word for it on the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Prefix => "prefix",
-            Self::Host => "host",
-            Self::Domain => "domain",
-            Self::Any => "any",
+words! {
+    ScopeKind { Page = "page", Prefix = "prefix", Host = "host", Domain = "domain", Any = "any" }
+}
+
+impl QueryParams {
+    /// Reads `keep`, `drop` or `drop=name,name`.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "keep" => Some(Self::Keep),
+            "drop" => Some(Self::DropAll),
+            _ => {
+                let names: Vec<String> = text
+                    .strip_prefix("drop=")?
+                    .split(',')
+                    .map(|name| name.trim().to_owned())
+                    .collect();
+                names.iter().all(|name| !name.is_empty()).then_some(Self::Drop(names))
+            }
         }
     }
 
-    /// The kind with this word.
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Page, Self::Prefix, Self::Host, Self::Domain, Self::Any]
-            .into_iter()
-            .find(|kind| kind.word() == word)
+    /// The text that [`parse`](Self::parse) reads.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Keep => "keep".to_owned(),
+            Self::DropAll => "drop".to_owned(),
+            Self::Drop(names) => format!("drop={}", names.join(",")),
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
+use telusur_engine::request::{BadRequest, BadRequestKind};
 use telusur_ledger::StoreError;
 
 /// The media type of RFC 9457.
@@ -235,6 +236,10 @@ impl From<RequestError> for Problem {
             RequestError::NoSuchCrawl(id) => Self::no_such_crawl(&id),
             RequestError::WrongState(what) => Self::new(Code::WrongState, what),
             RequestError::BadArgument(what) => Self::new(Code::InvalidField, what),
+            RequestError::BadRequest(bad) => bad.into(),
+            RequestError::CannotResume { what, hint } => {
+                Self::new(Code::WrongState, what).hint(hint)
+            }
             RequestError::Stopped => draining(),
             RequestError::Store(error) => error.into(),
             RequestError::Index(error) => {
@@ -242,6 +247,19 @@ impl From<RequestError> for Problem {
                 Self::new(Code::Internal, "the search index cannot be read")
             }
         }
+    }
+}
+
+impl From<BadRequest> for Problem {
+    fn from(bad: BadRequest) -> Self {
+        let code = match bad.kind {
+            BadRequestKind::Field | BadRequestKind::Template | BadRequestKind::Walk => {
+                Code::InvalidField
+            }
+            BadRequestKind::Address => Code::UrlNotAllowed,
+            BadRequestKind::Rights => Code::ForbiddenScope,
+        };
+        Self { hint: bad.hint, ..Self::new(code, bad.what).at(bad.pointer) }
     }
 }
 

@@ -60,6 +60,8 @@ pub struct Bounds {
     pub stall_time_max: Duration,
     /// Exports that are written at the same time.
     pub exports_max: usize,
+    /// Commands on other machines that watch a crawl or the index; each has a thread.
+    pub watchers_max: usize,
     /// Single pages and maps that are fetched at the same time.
     pub fetches_max: usize,
     /// Readers of events.
@@ -85,6 +87,7 @@ impl Default for Bounds {
             body_time_max: Duration::from_secs(30),
             stall_time_max: Duration::from_secs(60),
             exports_max: 8,
+            watchers_max: 128,
             fetches_max: 16,
             event_readers_max: 2048,
             scrub_bytes_per_second: 0,

@@ -1,6 +1,7 @@
 //! The choice of back end, and the way to it: through the directory itself, or through the process
 //! that owns it. The only place in the program that knows which store there is.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,9 +9,11 @@ use std::time::{Duration, Instant};
 use telusur_engine::control::{
     self, Control, Each, ErrorCode, ErrorReply, IndexUse, Operation, OperationKind, ReparseCrawl,
 };
+use telusur_engine::request::BadRequest;
 use telusur_engine::{
     EngineError, FollowError, Indexer, RequestError, delete_removed_for_a_moment,
 };
+use telusur_fetch::ServiceClient;
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
 use telusur_model::{CrawlNo, PageRecord};
@@ -19,8 +22,10 @@ use telusur_store_embedded::{
     DataDir, EmbeddedStore, Found, RecoverInto, Recovery, RecoveryProgress,
 };
 
+use crate::crawl_request::bad_request_message;
 use crate::message::{Code, Message, shown};
 use crate::parsing::parser_when_needed;
+use crate::remote;
 use crate::settings::{Key, Settings};
 use crate::units::{show_size, write_size};
 
@@ -63,23 +68,143 @@ pub fn open(dir: &Path) -> Result<OpenStore, Message> {
     })
 }
 
-/// Opens a data directory to build its index anew: whatever is wrong with the old one does not matter.
-/// Refused on a disk with less space than this.
-pub fn open_to_rebuild(dir: &Path, free_bytes_min: u64) -> Result<OpenStore, Message> {
-    let store = open_store(dir).map_err(|error| store_message(&error))?;
-    expect_space(&store, free_bytes_min)?;
-    let path = DataDir::index(dir);
-    // Nobody else writes it any more when this is over.
-    if let Err(error @ IndexError::Locked) = open_lent_index(&path) {
-        return Err(index_message(&error));
+/// A data directory, or the process that owns it.
+pub enum Opened {
+    /// It is ours.
+    Here(OpenStore),
+    /// Another process owns it, and takes orders.
+    Elsewhere(Owner),
+}
+
+/// Where a command finds crawls.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// In a data directory.
+    Directory {
+        /// Which.
+        dir: PathBuf,
+        /// Jailed processes that may parse its pages; with 0 this one does.
+        parsers: usize,
+    },
+    /// In a service, over the network.
+    Service(ServiceClient),
+}
+
+impl Target {
+    /// Whether something is there. A service always is.
+    pub fn is_there(&self) -> Result<bool, Message> {
+        match self {
+            Self::Directory { dir, .. } => is_there(dir),
+            Self::Service(_) => Ok(true),
+        }
     }
-    let index = SearchIndex::create_anew(&path, IndexLimits::default());
-    Ok(OpenStore {
-        dir: dir.to_owned(),
-        store: Arc::new(store),
-        control_socket: DataDir::control_socket(dir),
-        index: Some(Arc::new(index.map_err(|error| index_message(&error))?)),
-    })
+
+    /// Refuses a directory that was never made: reading it does not make it.
+    pub fn expect_data(&self) -> Result<(), Message> {
+        match self {
+            Self::Directory { dir, .. } if !is_there(dir)? => Err(nothing_yet(dir)),
+            Self::Directory { .. } | Self::Service(_) => Ok(()),
+        }
+    }
+
+    /// Whether another process runs crawls there.
+    pub fn is_served(&self) -> bool {
+        match self {
+            Self::Directory { dir, .. } => is_served(dir),
+            Self::Service(_) => true,
+        }
+    }
+}
+
+/// Opens the directory, making it if it is new, or finds the process that owns it and takes orders.
+pub fn open_or_owner(target: &Target) -> Result<Opened, Message> {
+    let dir = match target {
+        Target::Directory { dir, .. } => dir,
+        Target::Service(client) => return Ok(Opened::Elsewhere(Owner::Service(client.clone()))),
+    };
+    telusur_fetch::raise_open_files_limit();
+    match open_store(dir) {
+        Ok(store) => Ok(Opened::Here(OpenStore {
+            dir: dir.to_owned(),
+            store: Arc::new(store),
+            control_socket: DataDir::control_socket(dir),
+            index: index_if_possible(dir),
+        })),
+        Err(StoreError::Locked { pid }) => {
+            Ok(Opened::Elsewhere(Owner::Process { dir: dir.to_owned(), pid }))
+        }
+        Err(error) => Err(store_message(&error)),
+    }
+}
+
+/// The process that owns a data directory.
+#[derive(Clone, Debug)]
+pub enum Owner {
+    /// One of this machine, behind its control socket.
+    Process {
+        /// The directory.
+        dir: PathBuf,
+        /// Its process id, as the lock says.
+        pid: String,
+    },
+    /// A service, over the network.
+    Service(ServiceClient),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process { pid, .. } => write!(f, "pid {pid}"),
+            Self::Service(client) => write!(f, "{}", client.url()),
+        }
+    }
+}
+
+/// Why an owner gave no reply.
+#[derive(Debug)]
+pub enum NoReply {
+    /// The connection ended first: the owner is gone, or is about to be.
+    Lost(Message),
+    /// It refused.
+    Refused(Message),
+}
+
+impl From<NoReply> for Message {
+    fn from(no_reply: NoReply) -> Self {
+        match no_reply {
+            NoReply::Lost(message) | NoReply::Refused(message) => message,
+        }
+    }
+}
+
+impl Owner {
+    /// Has the owner run an operation, and calls `each` with every item until it returns false.
+    pub fn ask<O: Operation>(
+        &self,
+        operation: &O,
+        each: Each<'_, O::Item>,
+    ) -> Result<Option<O::Reply>, NoReply> {
+        match self {
+            Self::Process { dir, pid } => {
+                let socket = DataDir::control_socket(dir);
+                let answered = control::ask(&socket, operation, each).map_err(|error| {
+                    let dir = dir_shown(dir);
+                    let what =
+                        format!("{dir} is in use by pid {pid}, which does not answer: {error}");
+                    let message = Message::new(Code::Locked, what);
+                    NoReply::Lost(message.hint("Try again, or end that process"))
+                })?;
+                answered.map_err(|error| NoReply::Refused(error_message(error)))
+            }
+            Self::Service(client) => remote::ask(client, operation, each),
+        }
+    }
+
+    /// The same for an operation whose items are of no interest.
+    pub fn reply<O: Operation>(&self, operation: &O) -> Result<O::Reply, NoReply> {
+        let reply = self.ask(operation, &mut |_| true)?;
+        Ok(reply.expect("an operation that is not broken off replies"))
+    }
 }
 
 /// Opens the store of a directory. Whoever has it and answers at no socket, such as a command that
@@ -178,19 +303,23 @@ pub fn index_message(error: &dyn std::fmt::Display) -> Message {
 /// Runs an operation in the process that owns the directory, or here if none does. `each` is called with every
 /// item until it returns false; nobody waits for the reply after that.
 pub fn ask<O: Operation>(
-    settings: &Settings,
+    target: &Target,
     operation: &O,
     each: Each<'_, O::Item>,
 ) -> Result<Option<O::Reply>, Message> {
-    expect_data(data_dir(settings), O::KIND)?;
-    let way = DirectoryControl::open(settings, O::INDEX)?;
+    let (dir, parsers) = match target {
+        Target::Directory { dir, parsers } => (dir, *parsers),
+        Target::Service(client) => return Ok(remote::ask(client, operation, each)?),
+    };
+    expect_data(dir, O::KIND)?;
+    let way = DirectoryControl::open(dir, parsers, O::INDEX)?;
     let answered = way.ask(operation, each);
     let is_own = way.control.is_ok();
     way.close()?;
     match answered {
         // The index is rebuilt by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = DirectoryControl::open(settings, O::INDEX)?;
+            let way = DirectoryControl::open(dir, parsers, O::INDEX)?;
             let answered = way.ask(operation, each);
             way.close()?;
             answered
@@ -199,12 +328,15 @@ pub fn ask<O: Operation>(
     }
 }
 
-/// Runs an operation in the process that owns the directory; `None` if none answers for it.
+/// Runs an operation in the process that owns the directory, or in the service; `None` if no process owns it.
 pub fn ask_owner<O: Operation>(
-    settings: &Settings,
+    target: &Target,
     operation: &O,
 ) -> Result<Option<O::Reply>, Message> {
-    let dir = data_dir(settings);
+    let dir = match target {
+        Target::Directory { dir, .. } => dir,
+        Target::Service(client) => return Ok(remote::ask(client, operation, &mut |_| true)?),
+    };
     if !is_served(dir) {
         return Ok(None);
     }
@@ -218,15 +350,23 @@ pub fn ask_owner<O: Operation>(
 
 /// Calls `run` with a way to ask one question after the other of a directory that is opened once.
 pub fn ask_often<T, E: From<Message>>(
-    settings: &Settings,
+    target: &Target,
     index: IndexUse,
     run: impl FnOnce(&DirectoryControl) -> Result<T, E>,
 ) -> Result<T, E> {
-    let dir = data_dir(settings);
-    if !is_there(dir)? {
-        return Err(nothing_yet(dir).into());
-    }
-    let way = DirectoryControl::open(settings, index)?;
+    target.expect_data()?;
+    let way = DirectoryControl::of(target, index)?;
+    let result = run(&way);
+    way.close()?;
+    result
+}
+
+/// The same in a directory that is made if it is new, with the index beside it.
+pub fn in_directory<T, E: From<Message>>(
+    target: &Target,
+    run: impl FnOnce(&DirectoryControl) -> Result<T, E>,
+) -> Result<T, E> {
+    let way = DirectoryControl::of(target, IndexUse::AsItIs)?;
     let result = run(&way);
     way.close()?;
     result
@@ -234,8 +374,7 @@ pub fn ask_often<T, E: From<Message>>(
 
 /// The way to a directory's control: our own, or that of the process that owns the directory.
 pub struct DirectoryControl {
-    dir: PathBuf,
-    control: Result<OwnControl, OwnerPid>,
+    control: Result<OwnControl, Owner>,
 }
 
 struct OwnControl {
@@ -244,20 +383,24 @@ struct OwnControl {
     was_closed: bool,
 }
 
-struct OwnerPid(String);
-
 impl DirectoryControl {
-    fn open(settings: &Settings, index: IndexUse) -> Result<Self, Message> {
-        let dir = data_dir(settings);
+    fn of(target: &Target, index: IndexUse) -> Result<Self, Message> {
+        match target {
+            Target::Directory { dir, parsers } => Self::open(dir, *parsers, index),
+            Target::Service(client) => Ok(Self { control: Err(Owner::Service(client.clone())) }),
+        }
+    }
+
+    fn open(dir: &Path, parsers: usize, index: IndexUse) -> Result<Self, Message> {
         let control = match open_store(dir) {
             Ok(store) => {
-                let parser = parser_when_needed(settings)?;
+                let parser = parser_when_needed(parsers)?;
                 Ok(OwnControl::new(dir, Arc::new(store), index, parser)?)
             }
-            Err(StoreError::Locked { pid }) => Err(OwnerPid(pid)),
+            Err(StoreError::Locked { pid }) => Err(Owner::Process { dir: dir.to_owned(), pid }),
             Err(error) => return Err(store_message(&error)),
         };
-        Ok(Self { dir: dir.to_owned(), control })
+        Ok(Self { control })
     }
 
     /// Runs an operation, and calls `each` with every item until it returns false.
@@ -266,20 +409,19 @@ impl DirectoryControl {
         operation: &O,
         each: Each<'_, O::Item>,
     ) -> Result<Option<O::Reply>, Message> {
-        let OwnerPid(pid) = match &self.control {
+        match &self.control {
             Ok(own) => {
                 let reply = own.control.run(operation, each);
-                return reply.map(Some).map_err(|error| request_message(&error));
+                reply.map(Some).map_err(|error| request_message(&error))
             }
-            Err(owner) => owner,
-        };
-        let socket = DataDir::control_socket(&self.dir);
-        let answered = control::ask(&socket, operation, each).map_err(|error| {
-            let dir = dir_shown(&self.dir);
-            let what = format!("{dir} is in use by pid {pid}, which does not answer: {error}");
-            Message::new(Code::Locked, what).hint("Try again, or end that process")
-        })?;
-        answered.map_err(error_message)
+            Err(owner) => Ok(owner.ask(operation, each)?),
+        }
+    }
+
+    /// Runs an operation whose items are of no interest.
+    pub fn reply<O: Operation>(&self, operation: &O) -> Result<O::Reply, Message> {
+        let reply = self.ask(operation, &mut |_| true)?;
+        Ok(reply.expect("an operation that is not broken off replies"))
     }
 
     fn close(self) -> Result<(), Message> {
@@ -304,10 +446,22 @@ impl OwnControl {
             IndexUse::AsItIs => index_if_possible(dir),
             IndexUse::IfThere => index_if_there(dir),
             IndexUse::UpToDate => Some(index_up_to_date(dir, &store, &parser)?),
+            IndexUse::Anew => Some(index_anew(dir)?),
         };
         let control = Control::of_store(Arc::clone(&store), parser).with_index(index);
         Ok(Self { control, store, was_closed })
     }
+}
+
+/// An empty index in place of the old one, whatever is wrong with that.
+fn index_anew(dir: &Path) -> Result<Arc<SearchIndex>, Message> {
+    let path = DataDir::index(dir);
+    // Nobody else writes it any more when this is over.
+    if let Err(error @ IndexError::Locked) = open_lent_index(&path) {
+        return Err(index_message(&error));
+    }
+    let index = SearchIndex::create_anew(&path, IndexLimits::default());
+    index.map(Arc::new).map_err(|error| index_message(&error))
 }
 
 /// The index as it is, without making or mending one.
@@ -368,8 +522,8 @@ fn bring_up_to_date(
     indexer.digest_links()
 }
 
-/// Rebuilds the state of a directory from its bodies; pages whose record is lost are read by this parser. `each` is called with every page that is there again
-/// until it returns false.
+/// Rebuilds the state of a directory from its bodies. Pages whose record is lost are read by this parser. `each`
+/// is called with every page that is there again until it returns false.
 pub fn recover(
     dir: &Path,
     into: RecoverInto<'_>,
@@ -482,9 +636,11 @@ pub fn request_message(error: &RequestError) -> Message {
     match error {
         RequestError::Store(store) => store_message(store),
         RequestError::Index(index) if !index.needs_rebuild() => index_message(index),
+        RequestError::BadRequest(bad) => bad_request_message(bad),
         RequestError::Index(_)
         | RequestError::NoSuchCrawl(_)
         | RequestError::WrongState(_)
+        | RequestError::CannotResume { .. }
         | RequestError::BadArgument(_)
         | RequestError::Stopped => error_message(ErrorReply::of(error)),
     }
@@ -496,14 +652,18 @@ impl From<RequestError> for Message {
     }
 }
 
-fn error_message(error: ErrorReply) -> Message {
-    let ErrorReply { code, text } = error;
-    match code {
+pub(crate) fn error_message(error: ErrorReply) -> Message {
+    let ErrorReply { code, text, pointer, hint } = error;
+    let message = match code {
         ErrorCode::NoSuchCrawl => {
             Message::new(Code::NoSuchCrawl, text).hint("List them: telusur ls")
         }
         ErrorCode::WrongState => Message::new(Code::WrongState, text),
         ErrorCode::BadArgument => Message::new(Code::BadArgument, text),
+        ErrorCode::BadRequest(kind) => {
+            let pointer = pointer.unwrap_or_default();
+            bad_request_message(&BadRequest { kind, pointer, what: text, hint: None })
+        }
         ErrorCode::DiskFull => Message::new(Code::DiskFull, text).hint(SPACE_HINT),
         ErrorCode::DamagedIndex => Message::new(Code::DamagedIndex, text)
             .hint("It is rebuilt from the stored pages when it is next opened: try again"),
@@ -513,5 +673,9 @@ fn error_message(error: ErrorReply) -> Message {
             Message::new(Code::DamagedData, text).hint("See what is damaged: telusur verify")
         }
         ErrorCode::Stopped | ErrorCode::Storage => Message::new(Code::Storage, text),
+    };
+    match hint {
+        Some(hint) => message.hint(hint),
+        None => message,
     }
 }

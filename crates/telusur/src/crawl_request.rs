@@ -1,199 +1,228 @@
-//! [`CrawlRequest`]: settings and start URLs as the engine understands them.
+//! Settings as a request for a crawl: what the user chose, by flags, environment or files. What was not chosen is as
+//! the process says that runs the crawl.
 
-use serde::Serialize;
-use telusur_model::{
-    Crawl, CrawlId, CrawlNo, Fairness, FetchRules, Host, HttpVersion, Keep, Limits, PageUrl,
-    Politeness, RobotsRules, Scope, ScopeKind, ScopeRules, Seeds, SitemapRules, Timestamp,
+use telusur_engine::request::{
+    BadRequest, BadRequestKind, ChangeRequest, CrawlRequest, FetchRequest, LimitsRequest,
+    PolitenessRequest, RequestPolicy, ScopeRequest, program_defaults,
 };
+use telusur_model::{Crawl, RobotsRules};
 
 use crate::message::{Code, Message, shown};
-use crate::settings::{FailOn, Key, Settings, Value};
+use crate::settings::{FailOn, Given, Key, Settings, Value};
 
-/// Workers when the user leaves the number to us. Requests mostly wait; 32 of them keep two cores
-/// busy on loopback and a delay of 1 s keeps them idle on the web.
-const WORKERS_AUTO: u16 = 32;
-
-/// What the user asked for, complete and checked.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct CrawlRequest {
-    /// The name that the user gave it.
-    pub name: Option<String>,
-    /// Where it starts.
-    pub seeds: Seeds,
-    /// Which links it follows.
-    pub scope: ScopeRules,
-    /// How it treats the hosts it asks.
-    pub politeness: Politeness,
-    /// When it ends.
-    pub limits: Limits,
-    /// How it asks.
-    pub fetch: FetchRules,
-    /// What is kept of a page.
-    pub keep: Keep,
-    /// Links with one of these words go first within their host.
-    pub topic: Vec<String>,
-    /// Whether tracking parameters make two URLs different pages.
-    pub keep_tracking: bool,
-    /// Which sitemaps are read.
-    pub sitemaps: SitemapRules,
-}
-
-/// Where a crawl starts.
-#[derive(Clone, Debug, Default)]
-pub struct Start {
-    /// Pages.
-    pub pages: Vec<PageUrl>,
-    /// Sitemaps, feeds and lists.
-    pub sitemaps: Vec<PageUrl>,
-}
-
-impl From<Vec<PageUrl>> for Start {
-    fn from(pages: Vec<PageUrl>) -> Self {
-        Self { pages, sitemaps: Vec::new() }
+/// The request that these settings describe, without a start.
+pub fn crawl_request(settings: &Settings) -> CrawlRequest {
+    let chosen = Chosen { settings, is_asked: &|key| settings.is_chosen(key) };
+    CrawlRequest {
+        limits: limits(&chosen),
+        scope: scope(&chosen),
+        politeness: politeness(&chosen),
+        fetch: fetch(&chosen),
+        keep: chosen.word(Key::Keep),
+        topic: chosen.list(Key::Topic),
+        discover_sitemaps: chosen.switch(Key::ReadSitemaps),
+        ..CrawlRequest::default()
     }
 }
 
-impl CrawlRequest {
-    /// The request that these settings describe.
-    pub fn new(settings: &Settings, start: impl Into<Start>, name: Option<String>) -> Self {
-        let Start { pages: seeds, sitemaps } = start.into();
-        Self {
-            name,
-            seeds: Seeds::Links(seeds),
-            scope: scope_rules(settings),
-            politeness: politeness(settings),
-            limits: limits(settings),
-            fetch: fetch_rules(settings),
-            keep: keep(settings.word(Key::Keep)),
-            topic: settings.list(Key::Topic).iter().map(|word| word.to_lowercase()).collect(),
-            keep_tracking: settings.switch(Key::KeepTracking),
-            sitemaps: SitemapRules { discover: settings.switch(Key::ReadSitemaps), urls: sitemaps },
-        }
+/// What these settings change about a crawl: those that were given as flags of this command.
+pub fn change_request(settings: &Settings, given: &[Given]) -> ChangeRequest {
+    let is_given = |key: Key| given.iter().any(|given| given.key == key);
+    let chosen = Chosen { settings, is_asked: &is_given };
+    ChangeRequest {
+        limits: limits(&chosen),
+        politeness: politeness(&chosen),
+        exclude: chosen.list(Key::Exclude),
     }
 }
 
-impl CrawlRequest {
-    /// Refuses a crawl that its own exclusions keep from starting.
-    pub fn check_start(&self) -> Result<(), Message> {
-        // A pattern that cannot be used is refused elsewhere, with its own words.
-        let scope = Scope::new(&self.scope, &[], &self.limits).ok();
-        match scope.and_then(|it| it.excluded_start(&self.seeds, &self.sitemaps.urls)) {
-            None => Ok(()),
-            Some(excluded) => Err(Message::new(Code::BadArgument, shown(&excluded.to_string()))
-                .hint("Start elsewhere, or make the pattern of --exclude narrower")),
-        }
-    }
-
-    /// The request as a crawl; the store gives it its number and its id.
-    pub fn into_crawl(self, created_at: Timestamp) -> Crawl {
-        Crawl {
-            no: CrawlNo(0),
-            id: CrawlId::new(created_at, 0),
-            name: self.name,
-            created_at,
-            seeds: self.seeds,
-            scope: self.scope,
-            politeness: self.politeness,
-            limits: self.limits,
-            fetch: self.fetch,
-            keep: self.keep,
-            topic: self.topic,
-            keep_tracking: self.keep_tracking,
-            sitemaps: self.sitemaps,
-            recrawl_of: None,
-            labels: Default::default(),
-        }
-    }
+/// What crawls are like with these settings, without a start.
+pub fn crawl_settings(settings: &Settings) -> Result<Crawl, Message> {
+    settings_of(&crawl_request(settings))
 }
 
-fn scope_rules(settings: &Settings) -> ScopeRules {
-    let Value::QueryParams(query_params) = settings.value(Key::QueryParams) else {
-        unreachable!("the registry says which kind it is")
+/// What crawls are like with the settings of a request, without its start.
+pub fn settings_of(request: &CrawlRequest) -> Result<Crawl, Message> {
+    policy().settings_of(request).map_err(|bad| bad_request_message(&bad))
+}
+
+/// The crawl that a request describes, as this process would run it.
+pub fn crawl_of(request: &CrawlRequest) -> Result<Crawl, Message> {
+    policy().crawl_of(request).map_err(|bad| bad_request_message(&bad))
+}
+
+fn policy() -> RequestPolicy {
+    RequestPolicy::of_owner(program_defaults())
+}
+
+/// What is wrong with a request, for people.
+pub fn bad_request_message(bad: &BadRequest) -> Message {
+    let code = match bad.kind {
+        BadRequestKind::Field | BadRequestKind::Rights => Code::BadArgument,
+        BadRequestKind::Address => Code::PrivateAddress,
+        BadRequestKind::Template => Code::Template,
+        BadRequestKind::Walk => Code::Walk,
     };
-    ScopeRules {
-        kind: ScopeKind::from_word(settings.word(Key::Scope)).expect("the registry has its words"),
-        include: settings.list(Key::Include).to_vec(),
-        exclude: settings.list(Key::Exclude).to_vec(),
-        allow_hosts: settings.list(Key::AllowHosts).to_vec(),
-        extra_hops: settings.small_count(Key::ExtraHops),
-        query_params: query_params.clone(),
-    }
-}
-
-fn politeness(settings: &Settings) -> Politeness {
-    let workers = settings.workers(Key::Workers);
-    let Value::RatePerSecond(rate) = settings.value(Key::Rate) else {
-        unreachable!("the registry says which kind it is")
+    let what = match bad.kind {
+        BadRequestKind::Field | BadRequestKind::Rights | BadRequestKind::Address => {
+            let field = bad.pointer.trim_start_matches('/').replace('/', ".");
+            format!("{}: {}", shown(&field), shown(&bad.what))
+        }
+        // They name the template, or all that was said about ids.
+        BadRequestKind::Template | BadRequestKind::Walk => shown(&bad.what),
     };
-    let retries: u8 = settings.small_count(Key::Retries);
-    Politeness {
-        delay_ms: settings.duration_ms(Key::Delay),
-        per_host: settings.small_count(Key::PerHost),
-        workers: workers.unwrap_or(WORKERS_AUTO),
-        // A number that the user gave is meant: not even silent servers add to it.
-        silent_max: if workers.is_some() { 0 } else { Politeness::default().silent_max },
-        rate_per_second: (*rate > 0.0).then_some(*rate),
-        adaptive: settings.switch(Key::Adaptive),
-        fairness: fairness(settings.word(Key::Fairness)),
-        attempts_max: retries + 1,
-        crawl_delay_max_ms: settings.duration_ms(Key::CrawlDelayMax),
-        robots: robots_rules(settings),
-        obey_rel_nofollow: settings.switch(Key::Nofollow),
+    let message = Message::new(code, what);
+    match &bad.hint {
+        Some(hint) => message.hint(shown(hint)),
+        None => message,
     }
 }
 
-fn robots_rules(settings: &Settings) -> RobotsRules {
-    match (settings.switch(Key::Robots), settings.word(Key::RobotsUnreachable)) {
+/// Reads settings that are asked for; the others are `None`, or empty.
+struct Chosen<'a> {
+    settings: &'a Settings,
+    is_asked: &'a dyn Fn(Key) -> bool,
+}
+
+impl Chosen<'_> {
+    fn get<T>(&self, key: Key, read: impl FnOnce(&Settings) -> T) -> Option<T> {
+        (self.is_asked)(key).then(|| read(self.settings))
+    }
+
+    fn count(&self, key: Key) -> Option<u64> {
+        self.get(key, |settings| settings.count(key))
+    }
+
+    fn small_count<T: TryFrom<u64>>(&self, key: Key) -> Option<T> {
+        self.get(key, |settings| settings.small_count(key))
+    }
+
+    fn bytes(&self, key: Key) -> Option<u64> {
+        self.get(key, |settings| settings.bytes(key))
+    }
+
+    fn ms(&self, key: Key) -> Option<u64> {
+        self.get(key, |settings| settings.duration_ms(key))
+    }
+
+    fn seconds(&self, key: Key) -> Option<f64> {
+        #[expect(clippy::cast_precision_loss, reason = "durations end at a year")]
+        self.ms(key).map(|ms| ms as f64 / 1000.0)
+    }
+
+    fn switch(&self, key: Key) -> Option<bool> {
+        self.get(key, |settings| settings.switch(key))
+    }
+
+    fn word(&self, key: Key) -> Option<String> {
+        self.get(key, |settings| settings.word(key).to_owned())
+    }
+
+    fn list(&self, key: Key) -> Vec<String> {
+        self.get(key, |settings| settings.list(key).to_vec()).unwrap_or_default()
+    }
+}
+
+fn limits(chosen: &Chosen<'_>) -> LimitsRequest {
+    LimitsRequest {
+        max_pages: chosen.count(Key::MaxPages),
+        max_depth: chosen.small_count(Key::MaxDepth),
+        max_duration_s: chosen.seconds(Key::MaxDuration),
+        max_bytes: chosen.bytes(Key::MaxBytes),
+        max_errors: chosen.count(Key::MaxErrors),
+        max_per_host: chosen.count(Key::MaxPerHost),
+        max_per_site: chosen.count(Key::MaxPerSite),
+        patience_s: chosen.seconds(Key::Patience),
+        max_body: chosen.bytes(Key::MaxBody),
+        min_free_disk: chosen.bytes(Key::MinFreeDisk),
+    }
+}
+
+fn scope(chosen: &Chosen<'_>) -> ScopeRequest {
+    let query_params = chosen.get(Key::QueryParams, |settings| {
+        let Value::QueryParams(params) = settings.value(Key::QueryParams) else {
+            unreachable!("the registry says which kind it is")
+        };
+        params.text()
+    });
+    ScopeRequest {
+        kind: chosen.word(Key::Scope),
+        include: chosen.list(Key::Include),
+        exclude: chosen.list(Key::Exclude),
+        // A list that is set replaces the default.
+        default_exclude: chosen.get(Key::Exclude, |_| false),
+        allow_hosts: chosen.list(Key::AllowHosts),
+        extra_hops: chosen.small_count(Key::ExtraHops),
+        query_params,
+        keep_tracking: chosen.switch(Key::KeepTracking),
+    }
+}
+
+fn politeness(chosen: &Chosen<'_>) -> PolitenessRequest {
+    let rate_per_s = chosen.get(Key::Rate, |settings| {
+        let Value::RatePerSecond(rate) = settings.value(Key::Rate) else {
+            unreachable!("the registry says which kind it is")
+        };
+        *rate
+    });
+    PolitenessRequest {
+        delay_ms: chosen.ms(Key::Delay),
+        per_host: chosen.small_count(Key::PerHost),
+        workers: chosen.get(Key::Workers, |settings| settings.workers(Key::Workers)).flatten(),
+        rate_per_s,
+        adaptive: chosen.switch(Key::Adaptive),
+        fairness: chosen.word(Key::Fairness),
+        retries: chosen.small_count(Key::Retries),
+        crawl_delay_max_ms: chosen.ms(Key::CrawlDelayMax),
+        robots: robots(chosen).map(|robots| robots.word().to_owned()),
+        nofollow: chosen.switch(Key::Nofollow),
+    }
+}
+
+fn robots(chosen: &Chosen<'_>) -> Option<RobotsRules> {
+    let settings = chosen.settings;
+    if !(chosen.is_asked)(Key::Robots) && !(chosen.is_asked)(Key::RobotsUnreachable) {
+        return None;
+    }
+    Some(match (settings.switch(Key::Robots), settings.word(Key::RobotsUnreachable)) {
         (false, _) => RobotsRules::Ignore,
         (true, "allow") => RobotsRules::UnreachableAllows,
         (true, _) => RobotsRules::Obey,
-    }
+    })
 }
 
-fn limits(settings: &Settings) -> Limits {
-    let unless_zero = |number: u64| (number > 0).then_some(number);
-    let depth: u16 = settings.small_count(Key::MaxDepth);
-    Limits {
-        pages_max: unless_zero(settings.count(Key::MaxPages)),
-        depth_max: (depth > 0).then_some(depth),
-        duration_ms_max: unless_zero(settings.duration_ms(Key::MaxDuration)),
-        bytes_max: unless_zero(settings.bytes(Key::MaxBytes)),
-        urls_per_host_max: settings.count(Key::MaxPerHost),
-        urls_per_site_max: settings.count(Key::MaxPerSite),
-        body_bytes_max: settings.bytes(Key::MaxBody),
-        errors_max: unless_zero(settings.count(Key::MaxErrors)),
-        patience_ms: settings.duration_ms(Key::Patience),
-        ids_per_host_max: None,
-        free_bytes_min: settings
-            .is_chosen(Key::MinFreeDisk)
-            .then(|| settings.bytes(Key::MinFreeDisk)),
-    }
-}
-
-fn fetch_rules(settings: &Settings) -> FetchRules {
-    let Value::Headers(headers) = settings.value(Key::Headers) else {
-        unreachable!("the registry says which kind it is")
-    };
-    let Value::Proxy(proxy) = settings.value(Key::Proxy) else {
-        unreachable!("the registry says which kind it is")
-    };
-    FetchRules {
-        user_agent: user_agent(settings.text(Key::UserAgent), settings.text(Key::Contact)),
-        timeout_ms: settings.duration_ms(Key::Timeout),
-        redirects_max: settings.small_count(Key::MaxRedirects),
-        allow_private: settings.openings().iter().map(ToString::to_string).collect(),
-        headers: headers.clone(),
-        http: match settings.word(Key::Http) {
-            "1" => HttpVersion::One,
-            "2" => HttpVersion::Two,
-            _ => HttpVersion::Auto,
-        },
-        insecure_hosts: settings.list(Key::InsecureHosts).iter().map(|it| Host::new(it)).collect(),
-        proxy: proxy.clone(),
-        cookies: settings.switch(Key::Cookies),
-        // Passwords and files are read by whoever has the environment and the disk.
-        basic_auth: Vec::new(),
+/// Passwords and files are read by commands that have the environment and the disk.
+fn fetch(chosen: &Chosen<'_>) -> FetchRequest {
+    let settings = chosen.settings;
+    let headers = chosen.get(Key::Headers, |settings| {
+        let Value::Headers(headers) = settings.value(Key::Headers) else {
+            unreachable!("the registry says which kind it is")
+        };
+        headers.clone()
+    });
+    let proxy = chosen.get(Key::Proxy, |settings| {
+        let Value::Proxy(proxy) = settings.value(Key::Proxy) else {
+            unreachable!("the registry says which kind it is")
+        };
+        proxy.as_ref().map(|proxy| proxy.reveal().to_owned())
+    });
+    let is_named = (chosen.is_asked)(Key::UserAgent) || (chosen.is_asked)(Key::Contact);
+    let openings = chosen.get(Key::AllowPrivate, |settings| {
+        settings.openings().iter().map(ToString::to_string).collect()
+    });
+    FetchRequest {
+        user_agent: is_named
+            .then(|| user_agent(settings.text(Key::UserAgent), settings.text(Key::Contact))),
+        timeout_ms: chosen.ms(Key::Timeout),
+        max_redirects: chosen.small_count(Key::MaxRedirects),
+        http: chosen.word(Key::Http),
+        cookies: chosen.switch(Key::Cookies),
         cookies_txt: None,
+        headers: headers.unwrap_or_default(),
+        basic_auth: Vec::new(),
+        proxy: proxy.flatten(),
+        allow_private: openings.unwrap_or_default(),
+        insecure_hosts: chosen.list(Key::InsecureHosts),
     }
 }
 
@@ -204,23 +233,6 @@ fn user_agent(template: &str, contact: &str) -> String {
         template.replace("{contact}", contact)
     };
     template.replace("{version}", env!("CARGO_PKG_VERSION"))
-}
-
-fn fairness(word: &str) -> Fairness {
-    match word {
-        "equal" => Fairness::Equal,
-        "weighted" => Fairness::Weighted,
-        _ => Fairness::None,
-    }
-}
-
-fn keep(word: &str) -> Keep {
-    match word {
-        "none" => Keep::None,
-        "text" => Keep::Text,
-        "html" => Keep::Html,
-        _ => Keep::Raw,
-    }
 }
 
 /// When the finished crawl counts as failed.
@@ -235,13 +247,56 @@ pub fn fail_on(settings: &Settings) -> FailOn {
 mod tests {
     use super::*;
     use crate::settings::{Environment, Sources, resolve};
-    use telusur_model::QueryParams;
+    use telusur_model::{
+        Fairness, FetchRules, Host, HttpVersion, Keep, Limits, Politeness, QueryParams, ScopeKind,
+        ScopeRules,
+    };
 
-    fn request(variables: &[(&str, &str)]) -> CrawlRequest {
+    fn request(variables: &[(&str, &str)]) -> Crawl {
         let environment = Environment::of(variables);
         let settings = resolve(&Sources { environment, ..Sources::default() }).unwrap().settings;
-        let pages = vec![PageUrl::parse("http://a.org/").unwrap()];
-        CrawlRequest::new(&settings, pages, None)
+        let urls = vec!["http://a.org/".to_owned()];
+        crawl_of(&CrawlRequest { urls, ..crawl_request(&settings) }).unwrap()
+    }
+
+    /// What is not chosen is left to the process that runs the crawl.
+    #[test]
+    fn nothing_chosen_asks_for_nothing() {
+        let sources = Sources { environment: Environment::of(&[]), ..Sources::default() };
+        let settings = resolve(&sources).unwrap().settings;
+        assert_eq!(crawl_request(&settings), CrawlRequest::default());
+    }
+
+    /// The defaults that `config show` names are those that crawls get.
+    #[test]
+    fn the_registry_and_the_program_have_the_same_defaults() {
+        let sources = Sources { environment: Environment::of(&[]), ..Sources::default() };
+        let settings = resolve(&sources).unwrap().settings;
+        let defaults = program_defaults();
+        assert_eq!(settings.list(Key::Exclude), defaults.scope.exclude);
+        assert_eq!(settings.duration_ms(Key::Delay), defaults.politeness.delay_ms);
+        assert_eq!(settings.small_count::<u16>(Key::PerHost), defaults.politeness.per_host);
+        assert_eq!(settings.switch(Key::Adaptive), defaults.politeness.adaptive);
+        assert_eq!(settings.word(Key::Fairness), defaults.politeness.fairness.word());
+        assert_eq!(settings.small_count::<u8>(Key::Retries) + 1, defaults.politeness.attempts_max);
+        assert_eq!(
+            settings.duration_ms(Key::CrawlDelayMax),
+            defaults.politeness.crawl_delay_max_ms
+        );
+        assert_eq!(settings.switch(Key::Nofollow), defaults.politeness.obey_rel_nofollow);
+        assert!(settings.switch(Key::Robots) && defaults.politeness.robots == RobotsRules::Obey);
+        assert_eq!(settings.count(Key::MaxPerHost), defaults.limits.urls_per_host_max);
+        assert_eq!(settings.count(Key::MaxPerSite), defaults.limits.urls_per_site_max);
+        assert_eq!(settings.bytes(Key::MaxBody), defaults.limits.body_bytes_max);
+        assert_eq!(settings.duration_ms(Key::Patience), defaults.limits.patience_ms);
+        assert_eq!(settings.word(Key::Scope), defaults.scope.kind.word());
+        assert_eq!(settings.word(Key::Keep), defaults.keep.word());
+        assert_eq!(settings.duration_ms(Key::Timeout), defaults.fetch.timeout_ms);
+        assert_eq!(settings.small_count::<u8>(Key::MaxRedirects), defaults.fetch.redirects_max);
+        assert_eq!(settings.switch(Key::Cookies), defaults.fetch.cookies);
+        assert_eq!(settings.switch(Key::ReadSitemaps), defaults.sitemaps.discover);
+        let agent = user_agent(settings.text(Key::UserAgent), settings.text(Key::Contact));
+        assert_eq!(agent, defaults.fetch.user_agent);
     }
 
     #[test]

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use telusur_engine::control::{self, Control};
+use telusur_engine::control::{self, Control, is_over};
 use telusur_engine::{Engine, EngineOptions, EngineParts, FREE_BYTES_LEAST, Indexer, SystemClock};
 use telusur_fetch::{FetchSettings, WebFetcher};
-use telusur_model::{Clock, CrawlNo, CrawlState, PauseReason, Progress};
+use telusur_model::{Clock, CrawlNo, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -159,21 +159,6 @@ impl Foreground {
                 },
             }
         }
-    }
-}
-
-fn is_over(state: CrawlState) -> bool {
-    match state {
-        CrawlState::Running | CrawlState::Paused { why: PauseReason::Asked } => false,
-        CrawlState::Paused {
-            why:
-                PauseReason::DiskFull
-                | PauseReason::NoNetwork
-                | PauseReason::Refused
-                | PauseReason::EngineStopped
-                | PauseReason::Import,
-        }
-        | CrawlState::Finished { .. } => true,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod crawl_request;
 pub mod foreground;
 pub mod linear_request;
 pub mod parsing;
+pub mod remote;
 
 pub mod commands;
 

@@ -1,23 +1,19 @@
-//! [`LinearOptions`]: what the user said about ids, on the command line or in a job, turned into
-//! walks. Every mistake names its place and the way out.
+//! [`LinearOptions`]: what the user said about ids, on the command line or in a job, turned into a request. Every
+//! mistake names its place and the way out.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use telusur_model::{
-    Direction, IdRanges, LinearSeeds, MissingRules, Rates, Resume, ScopeKind, Template, Walk,
-    WalkRules,
-};
+use telusur_engine::request::{LinearRequest, RatesRequest};
+use telusur_model::{Direction, IdRanges, MissingRules, Resume, ScopeKind, Template};
 
 use crate::cli::LinearArgs;
 use crate::message::{Code, Message, shown};
 use crate::settings::{BadValue, Job, Origin, Raw};
 use crate::units::{read_count, read_duration_ms};
 
-/// Templates of one crawl: every decision looks at each of them.
-const TEMPLATES_MAX: usize = 1000;
 /// Largest file of ids: sixteen million ids of ten digits.
 const LIST_BYTES_MAX: u64 = 256 << 20;
 
@@ -95,24 +91,59 @@ impl LinearOptions {
         self
     }
 
-    /// The walks.
-    pub fn seeds(&self) -> Result<LinearSeeds, Message> {
-        let templates = self.templates()?;
-        let rates = self.rates(&templates)?;
-        let ids = self.ids()?;
-        let mut walks = Vec::with_capacity(templates.len());
-        for (template, rates) in templates.into_iter().zip(rates) {
-            let rules = WalkRules { rates, ids: ids.clone(), ..self.rules(template)? };
-            let refuse = |error: telusur_model::WalkError| {
-                Message::new(Code::Walk, error.to_string()).hint(error.hint())
-            };
-            walks.push(Walk::new(rules).map_err(refuse)?);
+    /// The request.
+    pub fn request(&self) -> Result<LinearRequest, Message> {
+        if self.templates.is_empty() {
+            let hint = "Name one: telusur linear 'https://example.org/item/{id}' --from 1 --to 100";
+            return Err(Message::new(Code::Template, "there is no template").hint(hint));
         }
-        Ok(LinearSeeds { walks, resume: self.resume()?, follow: self.follow_scope()?.is_some() })
+        let attempts = match self.values.get("attempts") {
+            Some(told) => Some(
+                told.text
+                    .parse()
+                    .map_err(|_| told.refused("is not a number of attempts", "Write 1 to 255"))?,
+            ),
+            None => None,
+        };
+        let cooldown_s = match self.values.get("cooldown") {
+            Some(told) => Some(
+                read_duration_ms(&told.text)
+                    .map(seconds)
+                    .ok_or_else(|| told.refused("is not a duration", "Write 30s, 10m or 1h"))?,
+            ),
+            None => None,
+        };
+        let missing = match self.values.get("missing") {
+            Some(told) => {
+                MissingRules::parse(&told.text).map_err(|error| {
+                    Message::new(Code::FlagValue, format!("{}: {error}", place(&told.origin)))
+                        .hint(error.hint())
+                })?;
+                Some(told.text.clone())
+            }
+            None => None,
+        };
+        Ok(LinearRequest {
+            templates: self.templates.clone(),
+            direction: self.direction()?.map(|direction| direction.word().to_owned()),
+            start: self.id("start")?,
+            min: self.id("min")?,
+            max: self.id("max")?,
+            ids: self.ids()?,
+            step: self.count("step")?,
+            margin: self.count("margin")?,
+            attempts,
+            cooldown_s,
+            rates: self.rates()?,
+            missing,
+            follow: self.follow_scope()?.map(|kind| kind.word().to_owned()),
+            resume: self.resume()?,
+            ..LinearRequest::default()
+        })
     }
 
     /// How far links are followed, if they are.
-    pub fn follow_scope(&self) -> Result<Option<ScopeKind>, Message> {
+    fn follow_scope(&self) -> Result<Option<ScopeKind>, Message> {
         let Some(told) = self.values.get("follow") else { return Ok(None) };
         match told.text.as_str() {
             "false" => Ok(None),
@@ -121,67 +152,6 @@ impl LinearOptions {
                 .map(Some)
                 .ok_or_else(|| told.refused("is not a scope", "Write prefix, host, domain or any")),
         }
-    }
-
-    fn templates(&self) -> Result<Vec<Template>, Message> {
-        let refuse = |what: String, hint: &str| Err(Message::new(Code::Template, what).hint(hint));
-        if self.templates.is_empty() {
-            let hint = "Name one: telusur linear 'https://example.org/item/{id}' --from 1 --to 100";
-            return refuse("there is no template".to_owned(), hint);
-        }
-        if self.templates.len() > TEMPLATES_MAX {
-            let what = format!("more than {TEMPLATES_MAX} templates were given");
-            return refuse(what, "Split them into several crawls");
-        }
-        let mut templates: Vec<Template> = Vec::with_capacity(self.templates.len());
-        for text in &self.templates {
-            let template = Template::parse(text).map_err(|error| {
-                let what = format!("{}: \"{}\"", error.fault, shown(text));
-                Message::new(Code::Template, what).hint(error.hint())
-            })?;
-            // Two spellings of one template would ask for every page twice.
-            if templates.iter().any(|other| other.url_of(0) == template.url_of(0)) {
-                let what = format!("template is given twice: \"{}\"", shown(text));
-                return refuse(what, "Leave one of them");
-            }
-            templates.push(template);
-        }
-        Ok(templates)
-    }
-
-    fn rules(&self, template: Template) -> Result<WalkRules, Message> {
-        let rules = WalkRules::new(template);
-        let attempts = match self.values.get("attempts") {
-            Some(told) => told
-                .text
-                .parse()
-                .map_err(|_| told.refused("is not a number of attempts", "Write 1 to 255"))?,
-            None => rules.attempts,
-        };
-        let cooldown_ms = match self.values.get("cooldown") {
-            Some(told) => read_duration_ms(&told.text)
-                .ok_or_else(|| told.refused("is not a duration", "Write 30s, 10m or 1h"))?,
-            None => rules.cooldown_ms,
-        };
-        let missing = match self.values.get("missing") {
-            Some(told) => MissingRules::parse(&told.text).map_err(|error| {
-                Message::new(Code::FlagValue, format!("{}: {error}", place(&told.origin)))
-                    .hint(error.hint())
-            })?,
-            None => rules.missing.clone(),
-        };
-        Ok(WalkRules {
-            direction: self.direction()?,
-            start: self.id("start")?,
-            min: self.id("min")?,
-            max: self.id("max")?,
-            step: self.count("step")?.unwrap_or(rules.step),
-            margin: self.count("margin")?.unwrap_or(rules.margin),
-            attempts,
-            cooldown_ms,
-            missing,
-            ..rules
-        })
     }
 
     fn direction(&self) -> Result<Option<Direction>, Message> {
@@ -202,14 +172,11 @@ impl LinearOptions {
         }
     }
 
-    fn resume(&self) -> Result<Resume, Message> {
-        let Some(told) = self.values.get("resume") else { return Ok(Resume::default()) };
-        match told.text.as_str() {
-            "all" => Ok(Resume::All),
-            "new" => Ok(Resume::New),
-            "holes" => Ok(Resume::Holes),
-            _ => Err(told.refused("is not a way to resume", "Write all, new or holes")),
-        }
+    fn resume(&self) -> Result<Option<Resume>, Message> {
+        let Some(told) = self.values.get("resume") else { return Ok(None) };
+        let resume = Resume::from_word(&told.text);
+        let refuse = || told.refused("is not a way to resume", "Write all, new or holes");
+        resume.map(Some).ok_or_else(refuse)
     }
 
     fn id(&self, key: &str) -> Result<Option<u64>, Message> {
@@ -227,10 +194,16 @@ impl LinearOptions {
         Ok(Some(count))
     }
 
-    /// The rates of each template.
-    fn rates(&self, templates: &[Template]) -> Result<Vec<Rates>, Message> {
-        let mut rates = vec![Rates { ascending: 1, descending: 1 }; templates.len()];
-        let Some(told) = self.values.get("rate") else { return Ok(rates) };
+    /// The rates of each template; none if nothing was said about them.
+    fn rates(&self) -> Result<Vec<RatesRequest>, Message> {
+        let Some(told) = self.values.get("rate") else { return Ok(Vec::new()) };
+        // A template that cannot be read has no host to be named by; whoever builds the walks refuses it.
+        let hosts: Vec<Option<String>> = self
+            .templates
+            .iter()
+            .map(|text| Some(Template::parse(text).ok()?.host().to_string()))
+            .collect();
+        let mut rates = vec![RatesRequest { asc: 1, desc: 1 }; hosts.len()];
         let form = "Write asc=1,desc=2; HOST=2 or N=2 for the Nth template; or requests as 5/s";
         for part in told.text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             let bad = |problem: &str| {
@@ -241,12 +214,12 @@ impl LinearOptions {
             let (name, weight) = part.split_once('=').ok_or_else(|| bad("is not a rate"))?;
             let weight: u32 = weight.trim().parse().map_err(|_| bad("is not a whole number"))?;
             let mut is_used = false;
-            for (number, (template, rates)) in (1..).zip(templates.iter().zip(&mut rates)) {
+            for (number, (host, rates)) in (1..).zip(hosts.iter().zip(&mut rates)) {
                 match name.trim() {
-                    "asc" | "ascending" => rates.ascending = weight,
-                    "desc" | "descending" => rates.descending = weight,
-                    name if is_named(name, number, template) => {
-                        *rates = Rates { ascending: weight, descending: weight };
+                    "asc" | "ascending" => rates.asc = weight,
+                    "desc" | "descending" => rates.desc = weight,
+                    name if is_named(name, number, host.as_deref()) => {
+                        *rates = RatesRequest { asc: weight, desc: weight };
                     }
                     _ => continue,
                 }
@@ -259,7 +232,8 @@ impl LinearOptions {
         Ok(rates)
     }
 
-    fn ids(&self) -> Result<Option<IdRanges>, Message> {
+    /// The ids of a list, as text.
+    fn ids(&self) -> Result<Option<String>, Message> {
         let Some(told) = self.values.get("list-ids") else { return Ok(None) };
         let path = Path::new(&told.text);
         let refuse = |why: String| {
@@ -277,7 +251,7 @@ impl LinearOptions {
         if ids.is_empty() {
             return Err(refuse("there is no id in it".to_owned()));
         }
-        Ok(Some(ids))
+        Ok(Some(text))
     }
 }
 
@@ -307,8 +281,13 @@ fn key_of(name: &str) -> &'static str {
     }
 }
 
-fn is_named(name: &str, number: usize, template: &Template) -> bool {
-    name.parse() == Ok(number) || template.host().as_str().eq_ignore_ascii_case(name)
+fn is_named(name: &str, number: usize, host: Option<&str>) -> bool {
+    name.parse() == Ok(number) || host.is_some_and(|host| host.eq_ignore_ascii_case(name))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "durations end at a year")]
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1000.0
 }
 
 fn place(origin: &Origin) -> String {
@@ -320,7 +299,11 @@ fn place(origin: &Origin) -> String {
 
 #[cfg(test)]
 mod tests {
+    use telusur_engine::request::CrawlRequest;
+    use telusur_model::LinearSeeds;
+
     use super::*;
+    use crate::crawl_request::crawl_of;
 
     fn options(templates: &[&str], values: &[(&'static str, &str)]) -> LinearOptions {
         let told =
@@ -329,6 +312,12 @@ mod tests {
             templates: templates.iter().map(|text| (*text).to_owned()).collect(),
             values: values.iter().map(|(name, text)| (key_of(name), told(text))).collect(),
         }
+    }
+
+    fn seeds(options: &LinearOptions) -> LinearSeeds {
+        let linear = Some(options.request().unwrap());
+        let crawl = crawl_of(&CrawlRequest { linear, ..CrawlRequest::default() }).unwrap();
+        crawl.seeds.linear().unwrap().clone()
     }
 
     #[test]
@@ -347,7 +336,7 @@ mod tests {
             ("follow", "host"),
         ];
         let templates = ["https://a.org/{id}", "https://b.org/{id}", "https://c.org/{id}"];
-        let seeds = options(&templates, &values).seeds().unwrap();
+        let seeds = seeds(&options(&templates, &values));
         assert_eq!((seeds.resume, seeds.follow), (Resume::Holes, true));
         let rates: Vec<_> = seeds
             .walks
@@ -377,7 +366,7 @@ mod tests {
         };
         let options = options(&["@sirup"], &[("to", "5")]);
         assert_eq!(options.job_name(), Some("sirup"));
-        let seeds = options.on_job(&job).seeds().unwrap();
+        let seeds = seeds(&options.on_job(&job));
         let rules = seeds.walks[0].rules();
         assert_eq!((rules.min, rules.max, rules.rates.descending), (Some(1), Some(5), 2));
     }

@@ -18,6 +18,8 @@ pub mod exit {
     pub const NO_START: u8 = 3;
     /// The disk is full, locked or damaged.
     pub const STORAGE: u8 = 4;
+    /// The service cannot be reached, or refuses the key.
+    pub const SERVER: u8 = 5;
     /// More failed than `--fail-on` bears.
     pub const FAIL_ON: u8 = 6;
     /// Interrupted from the keyboard, after saving.
@@ -198,6 +200,15 @@ codes! {
     /// Restore the directory from a backup, or rebuild its state from the stored pages with `telusur recover`. The pages in
     /// `bodies/` are not affected: they are WARC records (`.warc.zst`), which other tools read.
     DamagedState = "E0409", exit::STORAGE, "the state of the data directory is damaged";
+    /// The service that --server names cannot be reached, or ended the connection. Check the address and the
+    /// network; on the other machine, telusur serve --listen ADDRESS says where it listens.
+    ServerUnreachable = "E0501", exit::SERVER, "the service cannot be reached";
+    /// The service that --server names wants a key, or the key does not allow this. Make one there:
+    /// telusur key create --scope crawl; and name it with TELUSUR_KEY or --key.
+    ServerRefused = "E0502", exit::SERVER, "the service refused";
+    /// The command works on a data directory of this machine, not on a service. Run it on the machine of the service,
+    /// or leave out --server (and TELUSUR_SERVER).
+    NotRemote = "E0503", exit::USAGE, "not possible through a service";
     /// More failed than the crawl's `--fail-on` bears. What was crawled is kept.
     FailOn = "E0601", exit::FAIL_ON, "more failed than --fail-on bears";
 }

@@ -24,8 +24,8 @@ const STRIP_COLUMNS: usize = 78;
 pub struct Summary<'a> {
     /// Its last snapshot.
     pub progress: &'a Progress,
-    /// What it took from this machine.
-    pub cost: Cost,
+    /// What it took from this machine, if this process ran it.
+    pub cost: Option<Cost>,
     /// Whether it spoke nothing but HTTP/2, by the wish of the user.
     pub is_http2_only: bool,
 }
@@ -44,6 +44,13 @@ impl Cost {
     /// `cargo run` does, begins with the time of the other's children.
     pub fn since(self, earlier: &Self) -> Self {
         Self { cpu_seconds: self.cpu_seconds - earlier.cpu_seconds, ..self }
+    }
+
+    /// In one line.
+    fn line(&self) -> String {
+        let memory = self.memory_bytes_peak.map(show_size);
+        let memory = memory.map(|size| format!(", peak memory {size}")).unwrap_or_default();
+        format!("CPU {:.1}s{memory}", self.cpu_seconds)
     }
 
     /// What this process has taken so far.
@@ -107,7 +114,7 @@ impl Summary<'_> {
             row("Sitemaps", vec![show_count(stats.sitemaps)]);
         }
         row("Changes", counts(&stats.changes));
-        row("Machine", vec![self.cost_line()]);
+        row("Machine", self.cost.iter().map(Cost::line).collect());
         for (name, command) in self.next_steps() {
             row(name, vec![command]);
         }
@@ -134,8 +141,8 @@ impl Summary<'_> {
             "fairness_index": progress.fairness_index,
             "walks": progress.walks,
             "parked": progress.parked,
-            "cpu_seconds": self.cost.cpu_seconds,
-            "memory_bytes_peak": self.cost.memory_bytes_peak,
+            "cpu_seconds": self.cost.map(|cost| cost.cpu_seconds),
+            "memory_bytes_peak": self.cost.and_then(|cost| cost.memory_bytes_peak),
         })
     }
 
@@ -190,12 +197,6 @@ impl Summary<'_> {
             parts.push(format!("fairness {:.2}", self.progress.fairness_index));
         }
         parts
-    }
-
-    fn cost_line(&self) -> String {
-        let memory = self.cost.memory_bytes_peak.map(show_size);
-        let memory = memory.map(|size| format!(", peak memory {size}")).unwrap_or_default();
-        format!("CPU {:.1}s{memory}", self.cost.cpu_seconds)
     }
 
     fn next_steps(&self) -> Vec<(&'static str, String)> {
@@ -325,7 +326,8 @@ mod tests {
     #[test]
     fn a_finished_crawl() {
         let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
-        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
+        let text =
+            Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.text(true);
         assert_eq!(
             text,
             "  ✓ Done in 3m54s: 5,000 pages (page limit reached), 41 errors, 193 MB
@@ -348,7 +350,7 @@ mod tests {
             [(Reason::HostBudget, 2_000), (Reason::SiteBudget, 7), (Reason::TrapSuspected, 60)]
                 .into();
         progress.stats.uncounted = 5;
-        let summary = Summary { progress: &progress, cost: COST, is_http2_only: false };
+        let summary = Summary { progress: &progress, cost: Some(COST), is_http2_only: false };
         let text = summary.text(false);
         assert!(!text.contains("nothing left to fetch"), "{text}");
         assert!(
@@ -371,7 +373,8 @@ mod tests {
     fn a_walk_out_of_patience_says_so_and_how_to_go_on() {
         let mut progress = progress(CrawlState::Finished { why: FinishReason::RetryAfter });
         progress.stats.queued = 1;
-        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(false);
+        let text =
+            Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.text(false);
         assert!(text.contains("Ended after"), "{text}");
         assert!(text.contains("(every host that is left asks us to wait)"), "{text}");
         assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
@@ -382,7 +385,7 @@ mod tests {
         for state in [CrawlState::Running, CrawlState::Paused { why: PauseReason::Asked }] {
             let progress = progress(state);
             let text =
-                Summary { progress: &progress, cost: COST, is_http2_only: false }.text(false);
+                Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.text(false);
             assert!(text.ends_with("    Resume    telusur resume crawl_7\n"), "{text}");
             assert!(text.is_ascii());
         }
@@ -395,7 +398,8 @@ mod tests {
         progress.stats = CrawlStats { pages: 9, ok: 9, failures, ..CrawlStats::default() };
         let (host, reason) = ("bad.org".to_owned(), Reason::ParseLimit);
         progress.parked = vec![ParkedHost { host, reason, pages: 6, left_s: None }];
-        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
+        let text =
+            Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.text(true);
         assert!(text.contains("9 pages (nothing left to fetch), 6 errors"), "{text}");
         assert!(text.contains("Failed    parse_failed 6\n"), "{text}");
         assert!(text.contains("Errors    telusur show crawl_7 --errors"), "{text}");
@@ -410,7 +414,8 @@ mod tests {
         progress.stats = CrawlStats { failed: 1, ..CrawlStats::default() };
         progress.sites.clear();
         progress.sites_total = 0;
-        let text = Summary { progress: &progress, cost: COST, is_http2_only: false }.text(true);
+        let text =
+            Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.text(true);
         assert!(
             text.starts_with(
                 "  ✗ Failed after 0.0s: 0 pages (no start URL could be fetched), 1 errors, 0 B\n"
@@ -423,7 +428,7 @@ mod tests {
     #[test]
     fn machines_get_everything() {
         let progress = progress(CrawlState::Finished { why: FinishReason::MaxPages });
-        let json = Summary { progress: &progress, cost: COST, is_http2_only: false }.json();
+        let json = Summary { progress: &progress, cost: Some(COST), is_http2_only: false }.json();
         assert_eq!(json["crawl"], "crawl_7");
         assert_eq!(json["finish_reason"], "max_pages");
         assert_eq!(json["stats"]["failures"]["dns_error"], 1);

@@ -163,7 +163,7 @@ fn sites(control: &Control, crawl: CrawlNo) -> Result<Vec<SiteShare>, RequestErr
 }
 
 /// Start URLs that redirect out of the scope: an empty crawl must say why it is empty.
-fn moved_seeds(
+pub(super) fn moved_seeds(
     control: &Control,
     record: &CrawlRecord,
 ) -> Result<Vec<(String, String)>, RequestError> {

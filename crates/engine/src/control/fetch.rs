@@ -8,6 +8,7 @@ use telusur_parse_pool::Reading;
 use super::handle::{Control, read_url};
 use super::operation::{Each, Length, NoItem, Operation, OperationKind};
 use crate::error::RequestError;
+use crate::request::Rights;
 use crate::single_fetch::{Arrived, FetchError, FetchRequest, NotFetched};
 use crate::stored_page::unreadable;
 
@@ -91,11 +92,18 @@ impl FetchedPage {
 
 impl Operation for FetchPage {
     const KIND: OperationKind = OperationKind::FetchPage;
+    // What robots.txt says is stored.
+    const MAY_WRITE: bool = true;
     const LENGTH: Length = Length::Long;
     type Item = NoItem;
     type Reply = FetchOutcome;
 
     fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<FetchOutcome, RequestError> {
+        // The request says which addresses may be asked, and as whom.
+        if control.policy.rights != Rights::Owner {
+            let what = "fetching by rules of one's own is for the owner of the data directory";
+            return Err(RequestError::BadArgument(what.to_owned()));
+        }
         let url = read_url(&self.url)?;
         let request = FetchRequest {
             named: url.clone(),

@@ -5,15 +5,17 @@ use std::sync::Arc;
 
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, Store};
-use telusur_model::{CrawlNo, PageRecord, PageUrl, Progress, Timestamp};
+use telusur_model::{Crawl, CrawlNo, PageRecord, PageUrl, Progress, Timestamp};
 use telusur_parse_pool::Parser;
 
-use super::operation::{Each, Operation};
+use super::operation::{Each, Operation, OperationKind};
 use super::page::{self, StoredPage};
+use crate::admission::{self, Admission, AtOnce};
 use crate::error::RequestError;
 use crate::followers::FollowerReport;
 use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
+use crate::request::{RequestPolicy, program_defaults};
 use crate::stored_page::{Stored, StoredPages};
 use crate::supervision::Supervisor;
 
@@ -26,6 +28,10 @@ pub struct Control {
     pub(super) index: Option<Arc<SearchIndex>>,
     /// The engine of this process, if it runs one.
     pub(super) engine: Option<(EngineHandle, tokio::runtime::Handle)>,
+    /// Runs crawls in this process, if it does.
+    pub(super) admission: Option<Arc<dyn Admission>>,
+    /// What requests for crawls are judged by.
+    pub(super) policy: Arc<RequestPolicy>,
     pub(super) wall: fn() -> Timestamp,
 }
 
@@ -34,19 +40,39 @@ impl Control {
     /// parser.
     pub fn of_store(store: Arc<dyn Store>, parser: Arc<dyn Parser>) -> Self {
         let pages = StoredPages { store: Arc::clone(&store), parser };
-        Self { store, pages, index: None, engine: None, wall }
+        Self { store, pages, index: None, engine: None, admission: None, policy: policy(), wall }
     }
 
     /// Control of a process that runs crawls. Must be called inside the engine's runtime.
     pub fn of_engine(store: Arc<dyn Store>, engine: EngineHandle) -> Self {
         let runtime = tokio::runtime::Handle::current();
         let pages = StoredPages { store: Arc::clone(&store), parser: engine.parser() };
-        Self { store, pages, index: None, engine: Some((engine, runtime)), wall }
+        let at_once =
+            AtOnce { store: Arc::clone(&store), engine: engine.clone(), runtime: runtime.clone() };
+        Self {
+            store,
+            pages,
+            index: None,
+            engine: Some((engine, runtime)),
+            admission: Some(Arc::new(at_once)),
+            policy: policy(),
+            wall,
+        }
     }
 
     /// The same, with an index to search in.
     pub fn with_index(self, index: Option<Arc<SearchIndex>>) -> Self {
         Self { index, ..self }
+    }
+
+    /// The same, where crawls are run by `admission`.
+    pub fn with_admission(self, admission: Arc<dyn Admission>) -> Self {
+        Self { admission: Some(admission), ..self }
+    }
+
+    /// The same, with other rules for requests.
+    pub fn with_policy(self, policy: RequestPolicy) -> Self {
+        Self { policy: Arc::new(policy), ..self }
     }
 
     /// Runs an operation. Blocks: never call it on an async thread.
@@ -56,6 +82,17 @@ impl Control {
         each: Each<'_, O::Item>,
     ) -> Result<O::Reply, RequestError> {
         operation.run(self, each)
+    }
+
+    /// Runs an operation that is only known by its kind and its JSON, and hands over the lines of what it says:
+    /// items, then a reply or an error. Blocks.
+    pub fn run_json(
+        &self,
+        operation: OperationKind,
+        request: serde_json::Value,
+        lines: Each<'_, Vec<u8>>,
+    ) {
+        operation.serve(self, request, lines);
     }
 
     /// Runs an operation and gives its items and its reply. Blocks.
@@ -120,8 +157,17 @@ impl Control {
         self.index.as_deref().ok_or_else(no_index)
     }
 
-    pub(super) fn has_engine(&self) -> bool {
-        self.engine.is_some()
+    /// Stores a new crawl, and runs it if this process runs crawls.
+    pub(super) fn admit(&self, crawl: Crawl) -> Result<CrawlRecord, RequestError> {
+        match &self.admission {
+            Some(admission) => admission.admit(crawl),
+            None => Ok(admission::create(self.store.as_ref(), crawl)?),
+        }
+    }
+
+    /// A stored crawl goes on, if this process runs crawls.
+    pub(super) fn go_on(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        self.admission.as_ref().map_or(Ok(()), |admission| admission.go_on(crawl))
     }
 
     /// Gives an order to the engine, and waits until it is carried out.
@@ -186,6 +232,10 @@ pub(super) fn read_url(text: &str) -> Result<PageUrl, RequestError> {
 
 fn no_index() -> RequestError {
     RequestError::WrongState("this process keeps no search index".into())
+}
+
+fn policy() -> Arc<RequestPolicy> {
+    Arc::new(RequestPolicy::of_owner(program_defaults()))
 }
 
 fn wall() -> Timestamp {

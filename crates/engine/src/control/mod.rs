@@ -10,6 +10,10 @@ mod handle;
 mod socket;
 
 mod coverage;
+mod import;
+mod start;
+mod watch;
+
 mod crawls;
 mod explain;
 mod lists;
@@ -28,6 +32,7 @@ mod requeue;
 mod retry;
 
 mod checks;
+mod index;
 mod scrub;
 mod verify_index;
 
@@ -39,14 +44,15 @@ pub use self::explain::{ExplainUrl, Explanation, IdExplained, Judged, RobotsSaid
 pub use self::export::{DamagedPage, ExportItem, ExportLine, ExportPages};
 pub use self::fetch::{FetchOutcome, FetchPage, FetchedPage};
 pub use self::handle::Control;
+pub use self::import::{IMPORT_BATCH_BYTES, IMPORT_BATCH_MAX, ImportDocuments, ImportedDocuments};
+pub use self::index::{CatchUpIndex, IndexProgress, IndexReport, RebuildIndex};
 pub use self::lists::{ChangedPage, ErrorItem, ListChanges, ListErrors, ListSkipped};
 pub use self::operation::{
-    Each, ErrorCode, ErrorReply, IndexUse, Length, NoItem, Operation, OperationKind,
+    Each, ErrorCode, ErrorReply, IndexUse, Length, NoItem, Operation, OperationKind, ReplyLine,
 };
-pub(crate) use self::operation::{Leased, ReplyLine, RequestLine};
+pub(crate) use self::operation::{Leased, RequestLine};
 pub use self::orders::{
-    CancelCrawl, ChangeCrawl, CrawlDone, ExcludeUrls, PauseCrawl, RemoveCrawl, ResumeCrawl,
-    Retried, RetryCrawl, StopCrawl,
+    CancelCrawl, ChangeCrawl, CrawlDone, ExcludeUrls, PauseCrawl, RemoveCrawl, StopCrawl,
 };
 pub use self::page::{ReadPage, StoredPage};
 pub use self::politeness::{
@@ -56,3 +62,8 @@ pub use self::reparse::{ReparseCrawl, ReparseItem, RereadChange, RereadPage, Rer
 pub use self::scrub::{pause as scrub_pause, piece_bytes as scrub_piece_bytes};
 pub use self::search::{Rank, RankItem, Search, SearchHit, SearchReply, Suggest};
 pub use self::socket::{SocketGuard, ask, is_served, serve};
+pub use self::start::{
+    RecrawlCrawl, ResumeCrawl, ResumedCrawl, RetriedCrawl, RetryCrawl, StartCrawl, StartKind,
+    StartedCrawl,
+};
+pub use self::watch::{CrawlEnd, FailedSeed, WatchCrawl, crawl_end, is_over, stored_progress};

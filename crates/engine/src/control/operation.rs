@@ -11,13 +11,15 @@ use telusur_ledger::StoreError;
 
 use super::handle::Control;
 use super::{
-    CancelCrawl, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages, FetchPage,
-    ListChanges, ListCrawls, ListErrors, ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl,
-    ReadCrawls, ReadPage, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl,
-    RetryCrawl, Scrub, Search, StopCrawl, Suggest, Verify,
+    CancelCrawl, CatchUpIndex, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages,
+    FetchPage, ImportDocuments, ListChanges, ListCrawls, ListErrors, ListSkipped, PauseCrawl, Rank,
+    ReadCoverage, ReadCrawl, ReadCrawls, ReadPage, RebuildIndex, RecrawlCrawl, RemoveCrawl,
+    ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl, RetryCrawl, Scrub, Search,
+    StartCrawl, StopCrawl, Suggest, Verify, WatchCrawl,
 };
 use crate::error::RequestError;
 use crate::index_lease::line_of;
+use crate::request::BadRequestKind;
 
 /// Takes the items of an operation as they come; false ends it early.
 pub type Each<'a, T> = &'a mut dyn FnMut(T) -> bool;
@@ -61,6 +63,8 @@ pub enum IndexUse {
     IfThere,
     /// It is searched: everything that is stored can be found.
     UpToDate,
+    /// It is built from nothing.
+    Anew,
 }
 
 /// How long an operation takes.
@@ -68,15 +72,16 @@ pub enum IndexUse {
 pub enum Length {
     /// An order, or a look at a few rows.
     Short,
-    /// It reads much of what is stored, or lasts as long as somebody watches.
+    /// It reads much of what is stored.
     Long,
+    /// It lasts as long as a client watches.
+    Watch,
 }
 
 macro_rules! operations {
     ($($operation:ident),+ $(,)?) => {
         /// The operations, by name.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[serde(rename_all = "snake_case")]
         pub enum OperationKind {
             $(#[doc = concat!("[`", stringify!($operation), "`](super::", stringify!($operation), ").")]
               $operation,)+
@@ -85,6 +90,16 @@ macro_rules! operations {
         impl OperationKind {
             /// All of them.
             pub const ALL: &'static [Self] = &[$(Self::$operation),+];
+
+            /// The word for it in requests.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$operation => stringify!($operation),)+ }
+            }
+
+            /// Reads the word.
+            pub fn from_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|operation| operation.word() == word)
+            }
 
             /// Whether it may change what is stored.
             pub fn may_write(self) -> bool {
@@ -114,6 +129,10 @@ macro_rules! operations {
 }
 
 operations! {
+    StartCrawl,
+    RecrawlCrawl,
+    ImportDocuments,
+    WatchCrawl,
     ListCrawls,
     ReadCrawls,
     ReadCrawl,
@@ -139,6 +158,8 @@ operations! {
     CancelCrawl,
     RemoveCrawl,
     ReparseCrawl,
+    CatchUpIndex,
+    RebuildIndex,
     Verify,
     RequeueDamaged,
     Scrub,
@@ -169,7 +190,8 @@ pub(crate) struct Leased {}
 /// One line of what an operation says: items, then a reply or an error.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum ReplyLine<I, R> {
+pub enum ReplyLine<I, R> {
+    /// What comes before the reply.
     Item(I),
     /// The last line.
     Reply(R),
@@ -184,6 +206,12 @@ pub struct ErrorReply {
     pub code: ErrorCode,
     /// For people.
     pub text: String,
+    /// The field of the request that is wrong (RFC 6901), if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// The way out, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 /// The kinds of failure that callers tell apart.
@@ -196,6 +224,8 @@ pub enum ErrorCode {
     WrongState,
     /// An argument is not usable.
     BadArgument,
+    /// A field of a request for a crawl is not usable.
+    BadRequest(BadRequestKind),
     /// The owner is ending.
     Stopped,
     /// Space on the disk mends it.
@@ -215,7 +245,10 @@ impl ErrorReply {
     pub fn of(error: &RequestError) -> Self {
         let code = match error {
             RequestError::NoSuchCrawl(_) => ErrorCode::NoSuchCrawl,
-            RequestError::WrongState(_) => ErrorCode::WrongState,
+            RequestError::WrongState(_) | RequestError::CannotResume { .. } => {
+                ErrorCode::WrongState
+            }
+            RequestError::BadRequest(bad) => ErrorCode::BadRequest(bad.kind),
             RequestError::BadArgument(_) => ErrorCode::BadArgument,
             RequestError::Stopped => ErrorCode::Stopped,
             RequestError::Index(error) if error.needs_rebuild() => ErrorCode::DamagedIndex,
@@ -227,7 +260,17 @@ impl ErrorReply {
             RequestError::Store(StoreError::DiskFull(_)) => ErrorCode::DiskFull,
             RequestError::Store(_) | RequestError::Index(_) => ErrorCode::Storage,
         };
-        Self { code, text: error.to_string() }
+        let (pointer, hint) = match error {
+            RequestError::BadRequest(bad) => (Some(bad.pointer.clone()), bad.hint.clone()),
+            RequestError::CannotResume { hint, .. } => (None, Some(hint.clone())),
+            RequestError::NoSuchCrawl(_)
+            | RequestError::WrongState(_)
+            | RequestError::BadArgument(_)
+            | RequestError::Stopped
+            | RequestError::Store(_)
+            | RequestError::Index(_) => (None, None),
+        };
+        Self { code, text: error.to_string(), pointer, hint }
     }
 }
 

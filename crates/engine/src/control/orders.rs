@@ -6,7 +6,6 @@ use telusur_model::{CrawlNo, CrawlState, FinishReason, PauseReason, Scope};
 
 use super::handle::Control;
 use super::operation::{Each, IndexUse, NoItem, Operation, OperationKind};
-use super::retry;
 use crate::asked_before::LATELY_MS;
 use crate::change::CrawlChange;
 use crate::error::RequestError;
@@ -15,13 +14,6 @@ use crate::removals;
 /// A crawl waits until it is resumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PauseCrawl {
-    /// Which.
-    pub crawl: String,
-}
-
-/// A crawl goes on in the process that owns the directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResumeCrawl {
     /// Which.
     pub crawl: String,
 }
@@ -65,13 +57,6 @@ pub struct ChangeCrawl {
     pub change: Box<CrawlChange>,
 }
 
-/// What failed is queued again. A crawl that is over must be resumed afterwards.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RetryCrawl {
-    /// Which.
-    pub crawl: String,
-}
-
 /// An order was carried out on this crawl.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlDone {
@@ -83,13 +68,6 @@ impl From<CrawlRecord> for CrawlDone {
     fn from(record: CrawlRecord) -> Self {
         Self { crawl: record.crawl.id.to_string() }
     }
-}
-
-/// URLs, or ids, that are asked for again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Retried {
-    /// How many.
-    pub count: u64,
 }
 
 impl Operation for PauseCrawl {
@@ -104,26 +82,6 @@ impl Operation for PauseCrawl {
         match control.is_live(no) {
             true => control.engine(async |engine| engine.pause(no).await)?,
             false => set_state(control, &record, CrawlState::Paused { why: PauseReason::Asked })?,
-        }
-        Ok(record.into())
-    }
-}
-
-impl Operation for ResumeCrawl {
-    const KIND: OperationKind = OperationKind::ResumeCrawl;
-    const MAY_WRITE: bool = true;
-    type Item = NoItem;
-    type Reply = CrawlDone;
-
-    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<CrawlDone, RequestError> {
-        let record = control.find(&self.crawl)?;
-        let no = record.crawl.no;
-        if !control.has_engine() {
-            return Err(RequestError::WrongState(format!("no process is running {no}")));
-        }
-        match control.is_live(no) {
-            true => control.engine(async |engine| engine.resume(no).await)?,
-            false => control.engine(async |engine| engine.run(no).await)?,
         }
         Ok(record.into())
     }
@@ -192,19 +150,6 @@ impl Operation for ChangeCrawl {
             control.store.change(&crawl)?;
         }
         Ok(record.into())
-    }
-}
-
-impl Operation for RetryCrawl {
-    const KIND: OperationKind = OperationKind::RetryCrawl;
-    const MAY_WRITE: bool = true;
-    type Item = NoItem;
-    type Reply = Retried;
-
-    fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<Retried, RequestError> {
-        let record = control.find(&self.crawl)?;
-        let live = control.engine.as_ref().filter(|_| control.is_live(record.crawl.no));
-        Ok(Retried { count: retry::retry(&control.store, live, &record)? })
     }
 }
 

@@ -3,13 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 use telusur_fetch::robots::directives;
-use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, Store, StoreError};
+use telusur_ledger::{CrawlRecord, Event, LinkSource, Step, StoreError};
 use telusur_model::{PageRecord, ParsedPage, Seeds, Timestamp};
 use telusur_parse_pool::Reading;
 
 use super::DamagedPage;
 use super::handle::Control;
 use super::operation::{Each, Length, Operation, OperationKind};
+use crate::commit_stage::expect_space;
 use crate::context::CrawlContext;
 use crate::error::RequestError;
 use crate::stored_page::{StoredPages, stored_answer};
@@ -142,18 +143,6 @@ fn reparse(
         }
     }
     Ok(total)
-}
-
-/// Refuses to write when less space is left than the user wants to keep.
-fn expect_space(store: &dyn Store, free_bytes_min: u64) -> Result<(), StoreError> {
-    match store.free_bytes()? {
-        Some(free) if free < free_bytes_min => Err(StoreError::DiskFull(format!(
-            "{} kB free, and min_free_disk is {} kB",
-            free / 1000,
-            free_bytes_min / 1000
-        ))),
-        Some(_) | None => Ok(()),
-    }
 }
 
 /// Reads one page again and adds what is new to a step. Gives what changed; `None` if its body was

@@ -23,14 +23,16 @@ use super::operation::{
 use crate::index_lease::{LeaseHolder, line_of};
 use crate::supervision::{Part, SupervisedTask};
 
-/// Longest question.
-const REQUEST_BYTES_MAX: u64 = 1 << 20;
+/// Longest request: a batch of documents, or the ids of a linear crawl.
+const REQUEST_BYTES_MAX: u64 = 64 << 20;
 /// Connections whose question has not come yet, or waits for a place.
 const ASKING_MAX: usize = 256;
 /// Orders and short answers at once; the next one waits.
 const ORDERS_MAX: usize = 16;
 /// Long answers at once. They have places of their own: an order must not wait for an export.
 const STREAMS_MAX: usize = 16;
+/// Clients that watch something at once; each has a thread.
+const WATCHERS_MAX: usize = 128;
 /// Longest that a question may take to come: it is one line, written at once.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(10);
 /// Longest that a reader may take for one piece of its answer before it counts as asleep.
@@ -78,8 +80,13 @@ pub fn ask<O: Operation>(
     operation: &O,
     each: Each<'_, O::Item>,
 ) -> io::Result<Result<Option<O::Reply>, ErrorReply>> {
+    let request = line_of(&RequestLine::Run { operation: O::KIND, request: operation })?;
+    if request.len() as u64 > REQUEST_BYTES_MAX {
+        let what = format!("the request is larger than {} MiB", REQUEST_BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let mut stream = through_short_path(path, UnixStream::connect)?;
-    stream.write_all(&line_of(&RequestLine::Run { operation: O::KIND, request: operation })?)?;
+    stream.write_all(&request)?;
     for line in BufReader::new(stream).lines() {
         match serde_json::from_str::<ReplyLine<O::Item, O::Reply>>(&line?)? {
             ReplyLine::Reply(reply) => return Ok(Ok(Some(reply))),
@@ -103,6 +110,7 @@ struct Places {
     asking: Arc<Semaphore>,
     orders: Arc<Semaphore>,
     streams: Arc<Semaphore>,
+    watchers: Arc<Semaphore>,
 }
 
 impl Places {
@@ -111,6 +119,7 @@ impl Places {
             asking: Arc::new(Semaphore::new(ASKING_MAX)),
             orders: Arc::new(Semaphore::new(ORDERS_MAX)),
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
+            watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
         }
     }
 
@@ -119,6 +128,7 @@ impl Places {
         match length {
             Length::Short => &self.orders,
             Length::Long => &self.streams,
+            Length::Watch => &self.watchers,
         }
     }
 }
@@ -152,7 +162,12 @@ async fn talk(
         Ok(RequestLine::Run { operation, request }) => (operation, request),
         Ok(RequestLine::LeaseIndex { format }) => return lease(stream, format, control),
         Err(error) => {
-            let error = ErrorReply { code: ErrorCode::BadArgument, text: error.to_string() };
+            let error = ErrorReply {
+                code: ErrorCode::BadArgument,
+                text: error.to_string(),
+                pointer: None,
+                hint: None,
+            };
             let refused = line_of(&ReplyLine::<NoItem, NoItem>::Error(error))?;
             return send_piece(&mut stream, &refused, &places.orders).await;
         }

@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::error::RequestError;
 use crate::index_lease::Lease;
 
 /// What interrupts a follower.
@@ -12,6 +13,8 @@ pub(crate) enum Call {
     Lease(Box<Lease>),
     /// The index is given back.
     Leave,
+    /// What the follower has is thrown away and made from nothing. The answer says whether that has begun.
+    Rebuild(SyncSender<Result<(), RequestError>>),
 }
 
 /// The end of the one who calls.

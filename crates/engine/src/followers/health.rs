@@ -135,6 +135,14 @@ impl FollowerHealth {
         }
     }
 
+    /// It was made from nothing, up to this place.
+    pub(crate) fn begin_anew(&self, place: u64) {
+        let now = self.0.clock.now();
+        let mut reached = self.reached();
+        reached.moved = now;
+        reached.place = place;
+    }
+
     /// It has seen everything that was stored.
     pub(crate) fn caught_up(&self) {
         self.0.has_caught_up.store(true, Ordering::Release);

@@ -54,6 +54,11 @@ pub trait Follower: Send {
     /// Goes on after a failure: forgets what was taken in since the last commit.
     fn reopen(&mut self, why: &FollowError) -> Result<(), FollowError>;
 
+    /// Throws away what it has and begins from nothing, if that is possible.
+    fn rebuild(&mut self) -> Result<(), FollowError> {
+        Err(FollowError::Failed(format!("{} cannot be rebuilt while it is in use", self.name())))
+    }
+
     /// How often it commits, and whether crawls wait for it.
     fn pace(&self) -> Pace {
         Pace::default()

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::RecvTimeoutError;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -148,6 +148,16 @@ impl FollowersHandle {
         named.all(|it| it.health.wait_for(place, wait_max))
     }
 
+    /// Has a follower built from nothing. Waits until that has begun.
+    pub(crate) fn rebuild(&self, name: &str) -> Result<(), RequestError> {
+        let follower = self.0.iter().find(|it| it.health.name() == name);
+        let caller = follower.and_then(|it| it.caller.upgrade()).ok_or(RequestError::Stopped)?;
+        let (answer, begun) = sync_channel(1);
+        caller.call(Call::Rebuild(answer));
+        drop(caller);
+        begun.recv().map_err(|_| RequestError::Stopped)?
+    }
+
     /// Whether all of them have committed everything up to a place.
     pub(crate) fn have_passed(&self, place: u64) -> bool {
         self.0.iter().all(|it| it.health.has_passed(place))
@@ -267,12 +277,19 @@ impl Following {
     }
 
     fn follow_and_lend(&mut self) -> Result<(), FollowError> {
-        let Self { follower, source, calls, health, .. } = self;
+        let Self { follower, source, calls, health, store } = self;
         let (follower, source) = (follower.as_mut(), source.as_ref());
         while let Some(call) = (Runner { follower, source, health }).follow(calls)? {
             match call {
                 Call::Lease(lease) => follower.lend(*lease, source, health)?,
                 Call::Leave => break,
+                Call::Rebuild(answer) => {
+                    let before = follower.place();
+                    let rebuilt = follower.rebuild();
+                    health.begin_anew(follower.place());
+                    count_missing(store.as_ref(), health, follower.place(), before);
+                    let _ = answer.send(rebuilt.map_err(RequestError::from));
+                }
             }
         }
         Ok(())
@@ -289,11 +306,7 @@ impl Following {
 
     /// Counts changes that nobody wakes it for.
     fn count_missing(&self, after: u64, upto: u64) {
-        match self.store.changes_count(after, upto) {
-            Ok(missing) => _ = self.health.lag().fetch_add(missing, Ordering::AcqRel),
-            // It only says how far it is behind; the first look fails as well, and is told.
-            Err(error) => tracing::debug!(%error, "what a follower misses cannot be counted"),
-        }
+        count_missing(self.store.as_ref(), &self.health, after, upto);
     }
 
     /// Says what failed and waits until it is worth another try.
@@ -311,13 +324,25 @@ impl Following {
                 Ok(()) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Waited::Ending,
             }
-            if let Some(Call::Lease(lease)) = self.calls.take() {
-                let what = format!("the search index cannot be written: {error}");
-                lease.refuse(&RequestError::WrongState(what));
+            let refusal =
+                || RequestError::WrongState(format!("the search index cannot be written: {error}"));
+            match self.calls.take() {
+                Some(Call::Lease(lease)) => lease.refuse(&refusal()),
+                Some(Call::Rebuild(answer)) => _ = answer.send(Err(refusal())),
+                Some(Call::Leave) | None => {}
             }
             if left.is_zero() {
                 return Waited::Due;
             }
         }
+    }
+}
+
+/// Counts changes that a follower is not woken for.
+fn count_missing(store: &dyn Store, health: &FollowerHealth, after: u64, upto: u64) {
+    match store.changes_count(after, upto) {
+        Ok(missing) => _ = health.lag().fetch_add(missing, Ordering::AcqRel),
+        // It only says how far it is behind; the first look fails as well, and is told.
+        Err(error) => tracing::debug!(%error, "what a follower misses cannot be counted"),
     }
 }

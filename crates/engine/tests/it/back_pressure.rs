@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use telusur_engine::Engine;
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, ExplainUrl};
 use telusur_ledger::Store;
 use telusur_model::{Crawl, CrawlNo, CrawlState, Fairness, Progress};
 use telusur_parse_pool::Parser;
@@ -171,15 +171,9 @@ async fn it_says_that_the_pages_of_a_site_wait_for_the_parser() {
     assert!(why.contains("pages of wild.test wait for the parser"), "{why}");
     assert_eq!(progress.why_host_waits("notwild.test"), None);
     let control = Control::of_engine(Arc::clone(&rig.store) as Arc<dyn Store>, rig.engine.handle());
-    let mut explained = None;
-    let request = Request::Explain { url: "http://bad199.wild.test/".into(), crawl: None };
-    control.handle(&request, &mut |line| {
-        if let Reply::Explanation(explanation) = line {
-            explained = explanation.parked;
-        }
-        true
-    });
-    assert_eq!(explained, Some(why));
+    let explain = ExplainUrl { url: "http://bad199.wild.test/".into(), crawl: None };
+    let (explanations, ()) = control.collect(&explain).unwrap();
+    assert_eq!(explanations.last().unwrap().parked, Some(why));
     rig.end().await;
 }
 

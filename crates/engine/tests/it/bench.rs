@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Control, ExportLine, Reply, Request};
-use telusur_engine::{Engine, EngineOptions, EngineParts};
+use telusur_engine::control::{Control, ExportItem, ExportLine, ExportPages, Operation, Verify};
+use telusur_engine::{Engine, EngineOptions, EngineParts, RequestError};
 use telusur_fetch::Fetch;
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, CrawlStore, NewCrawl, Store, StoreError, UrlRecord};
@@ -129,6 +129,11 @@ impl Bench {
     }
 }
 
+/// Reads pages in this process.
+pub(crate) fn in_process() -> Arc<dyn Parser> {
+    Arc::new(InProcess::default())
+}
+
 pub(crate) fn accept(store: &EmbeddedStore, crawl: Crawl) -> CrawlNo {
     store.create(NewCrawl { crawl, random: 7 }).unwrap().crawl.no
 }
@@ -202,31 +207,38 @@ pub(crate) fn known(store: &EmbeddedStore, text: &str) -> UrlRecord {
     store.url(CrawlNo(1), &url(text)).unwrap().unwrap_or_else(|| panic!("{text} is not known"))
 }
 
-pub(crate) fn ask(store: &Arc<EmbeddedStore>, request: &Request) -> Vec<Reply> {
-    let mut lines = Vec::new();
-    Control::of_store(Arc::clone(store) as Arc<dyn Store>).handle(request, &mut |line| {
-        lines.push(line);
-        true
-    });
-    lines
+/// Runs an operation on a store beside no engine, and gives its items and its reply.
+#[track_caller]
+pub(crate) fn run<O: Operation>(
+    store: &Arc<EmbeddedStore>,
+    operation: &O,
+) -> (Vec<O::Item>, O::Reply) {
+    try_run(store, operation).unwrap_or_else(|error| panic!("{:?}: {error:?}", O::KIND))
+}
+
+/// The same for an operation that may be refused.
+pub(crate) fn try_run<O: Operation>(
+    store: &Arc<EmbeddedStore>,
+    operation: &O,
+) -> Result<(Vec<O::Item>, O::Reply), RequestError> {
+    Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process()).collect(operation)
 }
 
 pub(crate) fn export(store: &Arc<EmbeddedStore>) -> Vec<ExportLine> {
-    let lines = ask(store, &Request::Export { crawl: "last".into() });
+    let (lines, ()) = run(store, &ExportPages { crawl: "last".into() });
     lines
         .into_iter()
-        .filter_map(|line| match line {
-            Reply::Export(line) => Some(*line),
-            Reply::End => None,
-            other => panic!("{other:?}"),
+        .map(|line| match line {
+            ExportItem::Page(line) => *line,
+            damaged => panic!("{damaged:?}"),
         })
         .collect()
 }
 
 #[track_caller]
 pub(crate) fn assert_verified(store: &Arc<EmbeddedStore>) {
-    let lines = ask(store, &Request::Verify);
-    assert!(matches!(&lines[0], Reply::Verified(report) if report.holds()), "{lines:#?}");
+    let (_, report) = run(store, &Verify {});
+    assert!(report.holds(), "{report:#?}");
 }
 
 struct OneSite {

@@ -1,15 +1,19 @@
 //! Pausing, stopping, excluding, cancelling, running out of space.
 
+use std::path::Path;
 use std::sync::Arc;
 
-use telusur_engine::control::{self, Control, Reply, Request};
+use telusur_engine::control::{
+    self, CancelCrawl, Control, CrawlDone, ErrorCode, ErrorReply, Operation, PauseCrawl, ReadCrawl,
+    RemoveCrawl, Verify,
+};
 use telusur_engine::{RequestError, SystemClock};
 use telusur_ledger::conformance::{first, step};
 use telusur_ledger::{Asking, CrawlStore, FrontierStore, Store};
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Reason, Timestamp};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, finished, page, site_crawl, until};
+use crate::bench::{Bench, accept, finished, in_process, page, site_crawl, until};
 
 /// An endless site: every page has two more.
 fn endless(path: &str) -> FakeAnswer {
@@ -92,7 +96,8 @@ async fn an_order_is_carried_out_although_its_terminal_is_gone() {
     let served: Arc<dyn Store> = store.clone();
     let _socket = control::serve(&path, Control::of_engine(served, engine.handle())).unwrap();
     let mut terminal = std::os::unix::net::UnixStream::connect(&path).unwrap();
-    terminal.write_all(b"{\"stop\":{\"crawl\":\"crawl_1\"}}\n").unwrap();
+    let request = r#"{"run":{"operation":"stop_crawl","request":{"crawl":"crawl_1"}}}"#;
+    writeln!(terminal, "{request}").unwrap();
     drop(terminal);
     let progress = finished(&engine, no).await;
     assert_eq!(progress.state, CrawlState::Finished { why: FinishReason::Stopped });
@@ -153,6 +158,17 @@ async fn little_space_pauses_the_crawl() {
     assert_eq!(store.crawl(no).unwrap().unwrap().state, full);
 }
 
+/// The reply that another process gets.
+async fn replied<O>(socket: &Path, operation: O) -> Result<O::Reply, ErrorReply>
+where
+    O: Operation<Reply: Send> + Send + 'static,
+{
+    let socket = socket.to_owned();
+    let asked = move || control::ask(&socket, &operation, &mut |_| true).unwrap();
+    let replied = tokio::task::spawn_blocking(asked).await.unwrap();
+    replied.map(|reply| reply.expect("every item was wanted"))
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_terminal_reaches_the_owner() {
     let bench = Bench::of_site(endless);
@@ -164,30 +180,18 @@ async fn another_terminal_reaches_the_owner() {
     let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
     let path = bench.dir.path().join("control.sock");
     let guard = control::serve(&path, control).unwrap();
-    let answers = |request: Request| {
-        let path = path.clone();
-        tokio::task::spawn_blocking(move || {
-            let mut lines = Vec::new();
-            let last = control::ask(&path, &request, &mut |line| {
-                lines.push(line);
-                true
-            });
-            (lines, last.unwrap())
-        })
-    };
-    let (lines, last) = answers(Request::Crawl { crawl: "crawl_1".into() }).await.unwrap();
-    assert_eq!(last, Reply::End);
-    let Reply::Crawl(shown) = &lines[0] else { panic!("{lines:?}") };
+    let id = store.crawl(no).unwrap().unwrap().crawl.id.to_string();
+    let shown = replied(&path, ReadCrawl { crawl: "crawl_1".into() }).await.unwrap();
     assert!(shown.is_live && shown.progress.is_some());
-    let (lines, _) = answers(Request::Verify).await.unwrap();
-    assert!(matches!(&lines[0], Reply::Verified(report) if report.holds()), "{lines:?}");
-    let (_, last) = answers(Request::Remove { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(last, Reply::Error { ref code, .. } if code == "wrong_state"), "{last:?}");
-    let (lines, _) = answers(Request::Cancel { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(lines[0], Reply::Done { .. }));
+    let report = replied(&path, Verify {}).await.unwrap();
+    assert!(report.holds(), "{report:?}");
+    let refused = replied(&path, RemoveCrawl { crawl: "last".into() }).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::WrongState, "{refused:?}");
+    let cancelled = replied(&path, CancelCrawl { crawl: "last".into() }).await;
+    assert_eq!(cancelled, Ok(CrawlDone { crawl: id }));
     assert!(store.crawl(CrawlNo(1)).unwrap().is_none());
-    let (_, last) = answers(Request::Pause { crawl: "last".into() }).await.unwrap();
-    assert!(matches!(last, Reply::Error { ref code, .. } if code == "no_such_crawl"));
+    let refused = replied(&path, PauseCrawl { crawl: "last".into() }).await.unwrap_err();
+    assert_eq!(refused.code, ErrorCode::NoSuchCrawl, "{refused:?}");
     drop(guard);
     assert!(!path.exists());
     engine.shutdown().await.unwrap();
@@ -209,9 +213,9 @@ async fn a_removed_crawl_is_remembered_by_those_who_ask_its_hosts_next() {
     }
     store.set_state(lately, over, now).unwrap();
     store.set_state(long_ago, over, day_ago).unwrap();
-    let control = Control::of_store(store.clone());
+    let control = Control::of_store(store.clone(), in_process());
     for no in [lately, long_ago, not_over, never_begun] {
-        control.handle(&Request::Remove { crawl: no.to_string() }, &mut |_| true);
+        control.collect(&RemoveCrawl { crawl: no.to_string() }).unwrap();
     }
     assert_eq!(store.crawls().unwrap(), []);
     let asking = [(lately, Asking::Until(now)), (not_over, Asking::Now)];

@@ -4,14 +4,14 @@
 use std::fs;
 use std::sync::Arc;
 
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::Verify;
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_ledger::{Batch, CrawlStore, PageStore, Rows, Storage, Table, WriteRows};
 use telusur_model::{CrawlNo, CrawlState, PauseReason};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, ask, crawl, finished, page, until, url};
+use crate::bench::{Bench, accept, crawl, finished, page, run, until, url};
 use crate::short_disk::ShortDisk;
 
 const PAGES: u64 = 300;
@@ -149,8 +149,7 @@ fn verify_names_a_damaged_crawl_and_checks_the_others() {
     let (good, bad) =
         (accept(&store, some_pages("good.test")), accept(&store, some_pages("bad.test")));
     damage_rows(&store, Table::Crawls, bad);
-    let lines = ask(&store, &Request::Verify);
-    let Reply::Verified(report) = &lines[0] else { panic!("{lines:?}") };
+    let (_, report) = run(&store, &Verify {});
     assert!(!report.holds());
     assert_eq!(report.counts.crawls, 1, "{good} was checked");
     let notes: Vec<_> = report.checks.iter().flat_map(|check| &check.notes).collect();
@@ -167,8 +166,7 @@ async fn verify_names_a_segment_that_cannot_be_opened() {
     fs::remove_file(bodies.join("00000001.warc.zst")).unwrap();
     fs::create_dir(bodies.join("00000001.warc.zst")).unwrap();
     let store = bench.open_again().await;
-    let lines = ask(&store, &Request::Verify);
-    let Reply::Verified(report) = &lines[0] else { panic!("{lines:?}") };
+    let (_, report) = run(&store, &Verify {});
     let broken = |id: &str| report.checks.iter().find(|check| check.id == id).unwrap().broken;
     assert_eq!((broken("I1"), broken("I8")), (PAGES, 1), "{report:?}");
 }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use telusur_engine::control::ListChanges;
 use telusur_ledger::{CrawlStore, UrlState};
 use telusur_model::{CrawlState, FinishReason, PauseReason, Reason};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, crawl, export, known, page, site_crawl, url};
+use crate::bench::{Bench, accept, crawl, export, known, page, run, site_crawl, url};
 
 fn finished(why: FinishReason) -> CrawlState {
     CrawlState::Finished { why }
@@ -194,14 +195,8 @@ async fn a_crawl_that_is_repeated_says_what_changed() {
     let pages = telusur_ledger::PageStore::pages_after(&*store, record.crawl.no, 0, 100).unwrap();
     let new = pages.iter().find(|page| page.url.path() == "/new").unwrap();
     assert_eq!(new.change, Some(Change::New));
-    let request = telusur_engine::control::Request::Changes { crawl: "last".into() };
-    let mut listed: Vec<(String, String)> = crate::bench::ask(&store, &request)
-        .into_iter()
-        .filter_map(|line| match line {
-            telusur_engine::control::Reply::Changed { url, what } => Some((what, url)),
-            _ => None,
-        })
-        .collect();
+    let (changed, ()) = run(&store, &ListChanges { crawl: "last".into() });
+    let mut listed: Vec<_> = changed.into_iter().map(|page| (page.what, page.url)).collect();
     listed.sort();
     let expected = [("changed", "/"), ("changed", "/changed"), ("gone", "/gone"), ("new", "/new")];
     let expected =

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, CrawlDone, ReadCrawls, RemoveCrawl};
 use telusur_engine::{Engine, FollowerReport, NotLeased, StopFollowing, lease_index};
 use telusur_index::{DocKey, IndexLimits, SearchIndex, SyncHook};
 use telusur_ledger::{CrawlStore, PageStore, Store};
@@ -109,15 +109,9 @@ impl Owner {
 
     /// Why control says that indexing is behind.
     fn told(&self) -> Option<String> {
-        let mut why = None;
-        self.control().handle(&Request::Crawls, &mut |answer| {
-            if let Reply::Crawl(crawl) = answer {
-                let trouble = crawl.behind.into_iter().find_map(|report| report.trouble);
-                why = trouble.map(|trouble| trouble.why);
-            }
-            true
-        });
-        why
+        let (crawls, ()) = self.control().collect(&ReadCrawls {}).unwrap();
+        let behind = crawls.into_iter().next_back()?.behind;
+        behind.into_iter().find_map(|report| report.trouble).map(|trouble| trouble.why)
     }
 
     fn is_searchable(&self, crawl: CrawlNo) -> bool {
@@ -192,15 +186,10 @@ async fn a_crawl_is_deleted_and_the_index_follows() {
     owner.until(|owner| owner.is_searchable(kept) && owner.is_searchable(deleted)).await;
     disk.is_full.store(true, Ordering::SeqCst);
     let control = owner.control();
-    let last = tokio::task::spawn_blocking(move || {
-        let mut last = None;
-        control.handle(&Request::Remove { crawl: deleted.to_string() }, &mut |line| {
-            last = Some(line);
-            true
-        });
-        last
-    });
-    assert_eq!(last.await.unwrap(), Some(Reply::End));
+    let id = owner.store.crawl(deleted).unwrap().unwrap().crawl.id.to_string();
+    let order = RemoveCrawl { crawl: deleted.to_string() };
+    let replied = tokio::task::spawn_blocking(move || control.collect(&order)).await.unwrap();
+    assert_eq!(replied.unwrap().1, CrawlDone { crawl: id });
     assert!(owner.store.crawl(deleted).unwrap().is_none());
     disk.is_full.store(false, Ordering::SeqCst);
     owner.until(|owner| !owner.index.crawls().unwrap().contains(&deleted)).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, ResumeCrawl};
 use telusur_engine::{Engine, EngineOptions, EngineParts};
 use telusur_ledger::{CrawlStore, Store};
 use telusur_model::{CrawlNo, CrawlState, PauseReason};
@@ -69,15 +69,9 @@ async fn a_crawl_that_ends_the_engine_twice_is_set_aside() {
     let engine = bench.engine(&store);
     engine.handle().run(good).await.unwrap();
     let control = Control::of_engine(Arc::clone(&store) as Arc<dyn Store>, engine.handle());
-    let last = tokio::task::spawn_blocking(move || {
-        let mut last = None;
-        control.handle(&Request::Resume { crawl: bad.to_string() }, &mut |line| {
-            last = Some(line);
-            true
-        });
-        last
-    });
-    assert_eq!(last.await.unwrap(), Some(Reply::End), "resume tries it again");
+    let order = ResumeCrawl { crawl: bad.to_string() };
+    let replied = tokio::task::spawn_blocking(move || control.collect(&order)).await.unwrap();
+    replied.expect("resume tries it again");
     assert_eq!(finished(&engine, bad).await.stats.ok, 1);
     engine.shutdown().await.unwrap();
     assert_eq!(store.crawl(bad).unwrap().unwrap().fault, None);

@@ -10,18 +10,18 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 use telusur_engine::control::{
-    self, Control, Reply, Request, SearchHit, SearchRequest, SocketGuard,
+    self, Control, CrawlDone, Operation, RemoveCrawl, Search, SearchHit, SocketGuard, Verify,
 };
 use telusur_engine::{
     Engine, FollowCounts, Indexer, LeaseEnd, NotLeased, StopFollowing, lease_index,
 };
 use telusur_index::{DocKey, IndexLimits, SearchIndex};
-use telusur_ledger::{PageStore, Store};
+use telusur_ledger::{CrawlStore, PageStore, Store};
 use telusur_model::CrawlNo;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeWebSpec;
 
-use crate::bench::{Bench, accept, crawl, finished};
+use crate::bench::{Bench, accept, crawl, finished, in_process};
 
 const PAGES: u64 = 300;
 
@@ -81,10 +81,14 @@ impl Owner {
     }
 
     /// Asks as another process does.
-    async fn ask(&self, request: Request) -> Reply {
+    async fn ask<O>(&self, operation: O) -> O::Reply
+    where
+        O: Operation<Reply: Send> + Send + 'static,
+    {
         let socket = self.socket();
-        let asked = move || control::ask(&socket, &request, &mut |_| true).unwrap();
-        tokio::task::spawn_blocking(asked).await.unwrap()
+        let asked = move || control::ask(&socket, &operation, &mut |_| true).unwrap();
+        let replied = tokio::task::spawn_blocking(asked).await.unwrap();
+        replied.unwrap().expect("every item was wanted")
     }
 
     /// Ends the engine in order and checks that the index holds what is stored.
@@ -157,11 +161,9 @@ impl FollowerThread {
 /// Asks to follow with nothing but a socket, and reads the first answer.
 fn raw_lease(owner: &Owner) -> BufReader<UnixStream> {
     let mut stream = UnixStream::connect(owner.socket()).unwrap();
-    let request =
-        serde_json::to_string(&Request::Follow { format: telusur_index::FORMAT }).unwrap();
-    writeln!(stream, "{request}").unwrap();
+    writeln!(stream, "{{\"lease_index\":{{\"format\":{}}}}}", telusur_index::FORMAT).unwrap();
     let mut stream = BufReader::new(stream);
-    assert_eq!(line(&mut stream), "\"leased\"\n");
+    assert_eq!(line(&mut stream), "{\"reply\":{}}\n");
     stream
 }
 
@@ -180,17 +182,11 @@ fn is_hung_up(stream: &mut BufReader<UnixStream>) -> bool {
 }
 
 fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<SearchHit> {
-    let control =
-        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
-    let request = SearchRequest { text: text.to_owned(), limit: 50, ..SearchRequest::default() };
-    let mut hits = Vec::new();
-    control.handle(&Request::Search(request), &mut |answer| {
-        if let Reply::Found(answer) = answer {
-            hits = answer.hits;
-        }
-        true
-    });
-    hits
+    let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
+    let search = Search { text: text.to_owned(), limit: 50, ..Search::default() };
+    let (_, reply) = control.collect(&search).unwrap();
+    reply.hits
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -206,7 +202,7 @@ async fn a_follower_makes_the_same_index_as_the_owner_would() {
     let (store, index) = (Arc::clone(&owner.store), Arc::clone(&owner.index));
     let other_dir = tempfile::tempdir().unwrap();
     let other = SearchIndex::open(other_dir.path(), IndexLimits::default()).unwrap();
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(other));
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(other), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     indexer.digest_links().unwrap();
     drop(owner.socket);
@@ -270,7 +266,7 @@ async fn a_second_follower_is_refused_by_name() {
 async fn an_indexer_of_another_format_is_refused() {
     let (owner, _) = Owner::start();
     let mut stream = UnixStream::connect(owner.socket()).unwrap();
-    writeln!(stream, "{{\"follow\":{{\"format\":999}}}}").unwrap();
+    writeln!(stream, "{{\"lease_index\":{{\"format\":999}}}}").unwrap();
     let answer = line(&mut BufReader::new(stream));
     assert!(answer.contains("wrong_state") && answer.contains("format 999"), "{answer}");
     assert_eq!(owner.follow().stop().0, LeaseEnd::Stopped);
@@ -287,7 +283,7 @@ async fn hostile_holders_lose_the_index() {
         "nonsense\n",
         "{\"next\":{\"after\":-1,\"pages_max\":10}}\n",
         "{\"next\":{\"after\":0,\"pages_max\":99999999999999999999999}}\n",
-        "{\"remove\":{\"crawl\":\"last\"}}\n",
+        "{\"run\":{\"operation\":\"remove_crawl\",\"request\":{\"crawl\":\"last\"}}}\n",
         "\u{0}\u{0}\u{0}\u{0}\n",
         endless.as_str(),
     ];
@@ -319,8 +315,9 @@ async fn a_follower_takes_out_a_removed_crawl() {
     let follower = owner.follow();
     let no = owner.crawl(crawl.clone()).await;
     owner.searchable(no).await;
-    let removed = owner.ask(Request::Remove { crawl: "last".into() }).await;
-    assert_eq!(removed, Reply::End);
+    let id = owner.store.crawl(no).unwrap().unwrap().crawl.id.to_string();
+    let removed = owner.ask(RemoveCrawl { crawl: "last".into() }).await;
+    assert_eq!(removed, CrawlDone { crawl: id });
     assert_eq!(keys(&owner.index), [], "nothing of it is found once the removal is confirmed");
     let no = owner.crawl(crawl).await;
     owner.searchable(no).await;
@@ -334,8 +331,8 @@ async fn the_index_is_called_back_to_be_verified() {
     let follower = owner.follow();
     let no = owner.crawl(crawl.clone()).await;
     owner.searchable(no).await;
-    let verified = owner.ask(Request::Verify).await;
-    assert_eq!(verified, Reply::End);
+    let report = owner.ask(Verify {}).await;
+    assert!(report.holds(), "{report:#?}");
     assert_eq!(follower.ended().0, LeaseEnd::Recalled);
     // Afterwards it may be had again.
     let follower = owner.follow();

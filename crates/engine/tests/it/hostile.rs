@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::ReadCrawl;
 use telusur_ledger::{CrawlStore, UrlState};
 use telusur_model::{CrawlNo, Reason};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, ask, export, known, page, polite_crawl, site_crawl};
+use crate::bench::{Bench, export, known, page, polite_crawl, run, site_crawl};
 
 #[tokio::test(start_paused = true)]
 async fn links_that_differ_in_nothing_that_matters_are_one() {
@@ -111,9 +111,7 @@ async fn a_start_url_that_moved_to_another_host_is_named() {
         other => panic!("{other:?} was asked for"),
     });
     let (store, _) = bench.crawl(polite_crawl()).await;
-    let Reply::Crawl(crawl) = &ask(&store, &Request::Crawl { crawl: "last".into() })[0] else {
-        panic!("no answer")
-    };
+    let (_, crawl) = run(&store, &ReadCrawl { crawl: "last".into() });
     let moved = ("http://site.test/".to_owned(), "http://elsewhere.test/".to_owned());
     assert_eq!(crawl.moved_seeds, [moved]);
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use telusur_engine::control::{Control, CoveredRun, Explanation, Reply, Request};
+use telusur_engine::control::{
+    Control, CoverageItem, CoveredRun, ExplainUrl, Explanation, ReadCoverage, ReadPage,
+};
 use telusur_engine::{ResumeNote, accept_run, has_budget_room};
 use telusur_ledger::{CrawlRecord, CrawlStore, FrontierStore, KeptState, Store};
 use telusur_model::{
@@ -14,7 +16,9 @@ use telusur_model::{
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, ask, assert_verified, crawl, export, finished, page, until};
+use crate::bench::{
+    Bench, accept, assert_verified, crawl, export, finished, in_process, page, run, until,
+};
 
 fn rules(template: &str) -> WalkRules {
     WalkRules { cooldown_ms: 1_000, ..WalkRules::new(Template::parse(template).unwrap()) }
@@ -49,14 +53,14 @@ fn id_of(path: &str) -> u64 {
 
 /// The walk of the last crawl, and its runs as `first-last state`.
 fn coverage(store: &Arc<EmbeddedStore>) -> (WalkCoverage, Vec<String>) {
-    let mut lines = ask(store, &Request::Coverage { crawl: "last".into() }).into_iter();
-    let Some(Reply::Walk(walk)) = lines.next() else { panic!("no walk") };
-    let runs =
-        lines.take_while(|line| matches!(line, Reply::Runs(_))).flat_map(|line| match line {
-            Reply::Runs(runs) => runs,
-            _ => Vec::new(),
-        });
-    (*walk, runs.map(run_text).collect())
+    let (items, ()) = run(store, &ReadCoverage { crawl: "last".into() });
+    let mut items = items.into_iter();
+    let Some(CoverageItem::Walk(walk)) = items.next() else { panic!("no walk") };
+    let runs = items.map_while(|item| match item {
+        CoverageItem::Runs(runs) => Some(runs),
+        CoverageItem::Walk(_) => None,
+    });
+    (*walk, runs.flatten().map(run_text).collect())
 }
 
 fn run_text(CoveredRun { run, why }: CoveredRun) -> String {
@@ -141,8 +145,8 @@ async fn several_hosts_take_turns() {
     };
     let (store, record) = bench.crawl(linear(vec![walk("a.test"), walk("b.test")])).await;
     assert_eq!(record.stats.ids.content, 6);
-    let walks = ask(&store, &Request::Coverage { crawl: "last".into() });
-    assert_eq!(walks.iter().filter(|line| matches!(line, Reply::Walk(_))).count(), 2);
+    let (items, ()) = run(&store, &ReadCoverage { crawl: "last".into() });
+    assert_eq!(items.iter().filter(|item| matches!(item, CoverageItem::Walk(_))).count(), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -238,9 +242,8 @@ async fn a_range_that_may_not_be_asked_does_not_run_for_ever() {
 }
 
 fn explained(store: &Arc<EmbeddedStore>, url: &str) -> Explanation {
-    let lines = ask(store, &Request::Explain { url: url.into(), crawl: None });
-    let Some(Reply::Explanation(explanation)) = lines.into_iter().next() else { panic!("none") };
-    *explanation
+    let (explanations, ()) = run(store, &ExplainUrl { url: url.into(), crawl: None });
+    explanations.into_iter().next().unwrap()
 }
 
 #[tokio::test]
@@ -309,14 +312,13 @@ async fn a_redirect_is_followed_to_its_end() {
     );
     // Where an id ended is what a list of pages and a search hit name: it once opened nothing.
     for url in ["http://site.test/2", "http://other.test/two"] {
-        let request = Request::Page { url: url.into(), crawl: None, with_body: false };
-        let lines = ask(&store, &request);
-        let Reply::Page(opened) = &lines[0] else { panic!("{url}: {lines:?}") };
-        assert_eq!(opened.record, two);
+        let read = ReadPage { url: url.into(), crawl: None, with_body: false };
+        let (_, opened) = run(&store, &read);
+        assert_eq!(opened.map(|page| page.record).as_ref(), Some(&two), "{url}");
         assert_eq!(explained(&store, url).page.as_ref(), Some(&two));
         assert_eq!(explained(&store, url).known.unwrap().redirects, ["http://site.test/2"]);
     }
-    let at = Control::of_store(store.clone()).page_at(two.crawl, two.seq).unwrap();
+    let at = Control::of_store(store.clone(), in_process()).page_at(two.crawl, two.seq).unwrap();
     assert_eq!(at.unwrap().record, two);
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use telusur_engine::Engine;
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::control::{Control, ResumeCrawl};
 use telusur_ledger::{CrawlStore, FrontierStore};
 use telusur_model::{
     Clock, Crawl, CrawlNo, CrawlState, EngineFault, FinishReason, Limits, PauseReason, Progress,
@@ -271,18 +271,10 @@ async fn a_crawl_that_was_set_aside_keeps_the_reason_until_it_runs() {
     };
     let control = Control::of_engine(store.clone(), engine.handle());
     let resume = async |no: CrawlNo| {
-        let (control, request) = (control.clone(), Request::Resume { crawl: no.to_string() });
-        let answered = tokio::task::spawn_blocking(move || {
-            let mut lines = Vec::new();
-            control.handle(&request, &mut |line| {
-                lines.push(line);
-                true
-            });
-            lines
-        });
-        let last = answered.await.unwrap().pop();
+        let (control, order) = (control.clone(), ResumeCrawl { crawl: no.to_string() });
+        let replied = tokio::task::spawn_blocking(move || control.collect(&order)).await.unwrap();
         let record = store.crawl(no).unwrap().unwrap();
-        (matches!(last, Some(Reply::Error { .. })), record.state, record.fault)
+        (replied.is_err(), record.state, record.fault)
     };
     let (unusable, usable) = (accept_aside("("), accept_aside("/never"));
     assert_eq!(resume(unusable).await, (true, aside, Some(fault.clone())));

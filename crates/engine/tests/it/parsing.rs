@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use telusur_engine::EngineError;
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::{self, ErrorItem, ListErrors, ReparseCrawl, ReparseItem};
 use telusur_ledger::{CrawlStore, FrontierStore, PageStore};
 use telusur_model::{Crawl, Keep, PageContent, PageRecord, ParsedPage, RawPage, SearchPage};
 use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, ask, assert_verified, finished, site_crawl};
+use crate::bench::{Bench, accept, assert_verified, finished, run, site_crawl};
 
 /// Breaks on pages whose path begins with `/bad`.
 struct Fussy;
@@ -125,17 +125,17 @@ async fn a_page_that_breaks_the_parser_is_an_error_that_is_counted_and_listed() 
     let no = pages[0].crawl;
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.parse_failed(), stats.failed), (1, 1, 0));
-    let errors = |store| ask(store, &Request::Errors { crawl: "last".into() });
+    let errors = |store| run(store, &ListErrors { crawl: "last".into() }).0;
     let listed = errors(&store);
-    let [Reply::ErrorPage(page), Reply::End] = &listed[..] else { panic!("{listed:?}") };
+    let [ErrorItem::Page(page)] = &listed[..] else { panic!("{listed:?}") };
     assert_eq!((page.url.path(), page.parse_failed.as_deref()), ("/bad", Some("the parser died")));
     let host = store.hosts(no).unwrap().remove(0);
     assert_eq!((host.pages, host.errors), (4, 1));
     // Read again by a parser that can, it is no error any more.
-    ask(&store, &Request::Reparse { crawl: "last".into(), free_bytes_min: 0 });
+    run(&store, &ReparseCrawl { crawl: "last".into(), free_bytes_min: 0 });
     let stats = store.crawl(no).unwrap().unwrap().stats;
     assert_eq!((stats.errors(), stats.failures.len()), (0, 0));
-    assert_eq!(errors(&store), [Reply::End]);
+    assert_eq!(errors(&store), []);
 }
 
 #[tokio::test]
@@ -153,14 +153,12 @@ async fn a_page_that_broke_the_parser_is_read_again_when_it_is_asked_for() {
     let (store, pages) = fussy_crawl(&bench, site_crawl()).await;
     let no = bad_page(&pages).crawl;
     // Not by the way.
-    let shown = ask(
-        &store,
-        &Request::Page { url: "http://site.test/bad".into(), crawl: None, with_body: false },
-    );
-    assert!(matches!(&shown[0], Reply::Page(page) if page.content.is_none()), "{shown:?}");
+    let url = "http://site.test/bad".to_owned();
+    let (_, shown) = run(&store, &control::ReadPage { url, crawl: None, with_body: false });
+    assert_eq!(shown.expect("it is stored").content, None);
     // The parser of this control is not fussy.
-    let lines = ask(&store, &Request::Reparse { crawl: "last".into(), free_bytes_min: 0 });
-    let Reply::Reread(page) = &lines[0] else { panic!("{lines:?}") };
+    let (items, _) = run(&store, &ReparseCrawl { crawl: "last".into(), free_bytes_min: 0 });
+    let ReparseItem::Reread(page) = &items[0] else { panic!("{items:?}") };
     assert_eq!(page.url, "http://site.test/bad");
     let what: Vec<_> = page.changes.iter().map(|change| change.what.as_str()).collect();
     assert_eq!(what, ["title", "links", "parse_failed"]);

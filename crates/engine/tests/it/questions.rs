@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Control, Reply, Request};
+use telusur_engine::RequestError;
+use telusur_engine::control::{Control, ErrorItem, ExplainUrl, ListErrors, ListSkipped, ReadCrawl};
 use telusur_model::Reason;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, ask, page, site_crawl};
+use crate::bench::{Bench, in_process, page, run, site_crawl, try_run};
 
 fn site(path: &str) -> FakeAnswer {
     match path {
@@ -28,12 +29,10 @@ async fn crawled() -> (Bench, std::sync::Arc<telusur_store_embedded::EmbeddedSto
 #[tokio::test]
 async fn a_crawl_is_found_by_id_alias_name_and_last() {
     let (_bench, store) = crawled().await;
-    let id = |text: &str| {
-        let lines = ask(&store, &Request::Crawl { crawl: text.into() });
-        match &lines[0] {
-            Reply::Crawl(shown) => Some(shown.record.crawl.id.to_string()),
-            _ => None,
-        }
+    let id = |text: &str| match try_run(&store, &ReadCrawl { crawl: text.into() }) {
+        Ok((_, shown)) => Some(shown.record.crawl.id.to_string()),
+        Err(RequestError::NoSuchCrawl(_)) => None,
+        Err(other) => panic!("{other:?}"),
     };
     let by_alias = id("crawl_1").unwrap();
     assert_eq!(id(&by_alias), Some(by_alias.clone()));
@@ -45,27 +44,22 @@ async fn a_crawl_is_found_by_id_alias_name_and_last() {
 #[tokio::test]
 async fn errors_and_skipped_urls_are_listed() {
     let (_bench, store) = crawled().await;
-    let errors = ask(&store, &Request::Errors { crawl: "last".into() });
-    assert!(matches!(&errors[0], Reply::ErrorPage(page) if page.status == 404), "{errors:?}");
-    assert_eq!(errors.len(), 2);
-    let skipped = Request::Skipped { crawl: "last".into(), reason: Some("out_of_scope".into()) };
-    let skipped = ask(&store, &skipped);
-    assert!(matches!(&skipped[0], Reply::Url(url) if url.url == "http://elsewhere.test/"));
-    let other = Request::Skipped { crawl: "last".into(), reason: Some("excluded".into()) };
-    assert_eq!(ask(&store, &other), [Reply::End]);
-    let wrong = Request::Skipped { crawl: "last".into(), reason: Some("no_reason".into()) };
-    assert!(matches!(&ask(&store, &wrong)[0], Reply::Error { .. }));
+    let (errors, ()) = run(&store, &ListErrors { crawl: "last".into() });
+    assert!(matches!(&errors[..], [ErrorItem::Page(page)] if page.status == 404), "{errors:?}");
+    let skipped = |reason: &str| ListSkipped { crawl: "last".into(), reason: Some(reason.into()) };
+    let (out_of_scope, ()) = run(&store, &skipped("out_of_scope"));
+    assert_eq!(out_of_scope[0].url, "http://elsewhere.test/");
+    assert_eq!(run(&store, &skipped("excluded")).0, []);
+    let refused = try_run(&store, &skipped("no_reason")).unwrap_err();
+    assert!(matches!(refused, RequestError::BadArgument(_)), "{refused:?}");
 }
 
 #[tokio::test]
 async fn every_url_has_an_answer_to_why() {
     let (_bench, store) = crawled().await;
     let explain = |url: &str| {
-        let lines = ask(&store, &Request::Explain { url: url.into(), crawl: None });
-        match lines.into_iter().next() {
-            Some(Reply::Explanation(explanation)) => *explanation,
-            other => panic!("{other:?}"),
-        }
+        let (explanations, ()) = run(&store, &ExplainUrl { url: url.into(), crawl: None });
+        explanations.into_iter().next().unwrap()
     };
     let a = explain("http://site.test/a?utm_source=x");
     assert_eq!(a.page.unwrap().referrer.as_deref(), Some("http://site.test/"));
@@ -85,17 +79,19 @@ async fn silent_clients_hold_nobody_up() {
     let store = telusur_store_embedded::open(&dir.path().join("data")).unwrap();
     let socket = dir.path().join("control.sock");
     let guard =
-        telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store))).unwrap();
+        telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store), in_process()))
+            .unwrap();
     let connect = || tokio::net::UnixStream::connect(&socket);
     let mut silent = Vec::new();
     for _ in 0..400 {
         silent.push(connect().await.unwrap());
     }
     let mut client = connect().await.unwrap();
-    client.write_all(b"\"crawls\"\n").await.unwrap();
+    let request = r#"{"run":{"operation":"read_crawls","request":{}}}"#;
+    client.write_all(format!("{request}\n").as_bytes()).await.unwrap();
     let mut answer = String::new();
     let read = client.read_to_string(&mut answer);
     tokio::time::timeout(std::time::Duration::from_secs(600), read).await.unwrap().unwrap();
-    assert_eq!(answer, "\"end\"\n");
+    assert_eq!(answer, "{\"reply\":null}\n");
     drop(guard);
 }

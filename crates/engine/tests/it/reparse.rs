@@ -2,27 +2,21 @@
 
 use std::sync::Arc;
 
-use telusur_engine::control::{Control, Reply, Request, RereadChange, RereadPage, RereadTotal};
-use telusur_ledger::{CrawlStore, Event, FrontierStore, PageStore, Step, Store, UrlState};
+use telusur_engine::control::{ReparseCrawl, ReparseItem, RereadChange, RereadPage, RereadTotal};
+use telusur_ledger::{CrawlStore, Event, FrontierStore, PageStore, Step, UrlState};
 use telusur_model::{Crawl, CrawlNo, Keep, PageRecord, PageUrl};
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, assert_verified, finished, site_crawl, url};
+use crate::bench::{Bench, assert_verified, finished, run, site_crawl, url};
 
 fn reparse(store: &Arc<EmbeddedStore>) -> (Vec<RereadPage>, RereadTotal) {
-    let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>);
-    let (mut pages, mut total) = (Vec::new(), None);
-    control.handle(&Request::Reparse { crawl: "last".into(), free_bytes_min: 0 }, &mut |answer| {
-        match answer {
-            Reply::Reread(page) => pages.push(*page),
-            Reply::RereadTotal(sum) => total = Some(sum),
-            Reply::End => {}
-            other => panic!("{other:?}"),
-        }
-        true
+    let (items, total) = run(store, &ReparseCrawl { crawl: "last".into(), free_bytes_min: 0 });
+    let pages = items.into_iter().map(|item| match item {
+        ReparseItem::Reread(page) => *page,
+        damaged => panic!("{damaged:?}"),
     });
-    (pages, total.unwrap())
+    (pages.collect(), total)
 }
 
 fn page(store: &EmbeddedStore, crawl: CrawlNo, url: &PageUrl) -> PageRecord {

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use telusur_engine::control::{Reply, Request};
+use telusur_engine::control::ExplainUrl;
 use telusur_ledger::{FrontierStore, UrlState};
 use telusur_model::{CrawlNo, Reason, RobotsAnswer, RobotsRules};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, ask, finished, known, page, polite_crawl, url};
+use crate::bench::{Bench, accept, finished, known, page, polite_crawl, run, url};
 
 fn robots(text: &'static str) -> FakeAnswer {
     FakeAnswer::ok("text/plain", text)
@@ -29,9 +29,9 @@ async fn robots_txt_comes_first_and_its_rules_hold() {
     let UrlState::Skipped { reason, rule } = private.state else { panic!("{private:?}") };
     assert_eq!(reason, Reason::RobotsDisallowed);
     assert_eq!(rule, "robots.txt line 3: Disallow: /private");
-    let ask_why = Request::Explain { url: "http://site.test/private/z".into(), crawl: None };
-    let Reply::Explanation(why) = &ask(&store, &ask_why)[0] else { panic!("no answer") };
-    let said = why.robots.as_ref().unwrap();
+    let explain = ExplainUrl { url: "http://site.test/private/z".into(), crawl: None };
+    let (explanations, ()) = run(&store, &explain);
+    let said = explanations[0].robots.as_ref().unwrap();
     assert!(!said.allowed && said.rule.as_deref() == Some("line 3: Disallow: /private"));
 }
 

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::words;
 use crate::{IdRanges, MissingRules, PageUrl, Template};
 
 /// Which way the ids are asked.
@@ -36,6 +37,8 @@ pub enum Resume {
     /// Retries the holes.
     Holes,
 }
+
+words! { Resume { All = "all", New = "new", Holes = "holes" } }
 
 /// A walk as the user asked for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,15 +172,9 @@ impl Direction {
             Self::Descending => "--min N",
         }
     }
-
-    /// The stable word.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Ascending => "ascending",
-            Self::Descending => "descending",
-        }
-    }
 }
+
+words! { Direction { Ascending = "ascending", Descending = "descending" } }
 
 /// A walk whose rules were checked.
 ///

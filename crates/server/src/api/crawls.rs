@@ -1,15 +1,17 @@
 //! Crawls: started, listed, read, changed, ordered about, deleted.
 
-use axum::extract::{OriginalUri, Path, State};
+use axum::extract::{Extension, OriginalUri, Path, State};
 use axum::response::{IntoResponse, Response};
 use http::header::IF_MATCH;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
+use telusur_engine::request::{ChangeRequest, CrawlRequest};
 use utoipa::IntoParams;
 
 use super::{cursor, items};
-use crate::door::{JsonBody, Params, answer, created, paged};
-use crate::json::{ChangeBody, CrawlView, NewCrawlBody, Paged, RetriedView};
+use crate::access::Pass;
+use crate::door::{JsonBody, MaybeJsonBody, Params, answer, created, paged};
+use crate::json::{CrawlView, Paged, ResumeRequest, RetriedView};
 use crate::problem::{Code, Problem};
 use crate::service::{Accepted, Order, RequestMark, Service};
 
@@ -36,14 +38,15 @@ pub(super) struct CrawlFilter {
 ///
 /// It is accepted when this answers, survives restarts, and runs when its turn comes. The same
 /// `Idempotency-Key` with the same body makes no second crawl.
-#[utoipa::path(post, path = "/api/v1/crawls", tag = "crawls", request_body = NewCrawlBody,
+#[utoipa::path(post, path = "/api/v1/crawls", tag = "crawls", request_body = CrawlRequest,
     params(("Idempotency-Key" = Option<String>, Header, description = "A name for this request")),
     responses((status = 202, body = CrawlView, description = "accepted"),
               (status = 200, body = CrawlView, description = "made before, or a dry run")))]
 pub(super) async fn start(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     headers: HeaderMap,
-    JsonBody { value, bytes }: JsonBody<NewCrawlBody>,
+    JsonBody { value, bytes }: JsonBody<CrawlRequest>,
 ) -> Result<Response, Problem> {
     let mark = match headers.get("idempotency-key") {
         Some(key) if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX => {
@@ -53,7 +56,7 @@ pub(super) async fn start(
         Some(key) => Some(RequestMark::new(&String::from_utf8_lossy(key.as_bytes()), &bytes)),
         None => None,
     };
-    match service.accept(value, mark).await? {
+    match service.accept(value, mark, pass.rights()).await? {
         Accepted::New(crawl) => created(StatusCode::ACCEPTED, Some(&crawl.links.this), &crawl),
         Accepted::Before(crawl) => created(StatusCode::OK, Some(&crawl.links.this), &crawl),
         Accepted::DryRun(crawl) => created(StatusCode::OK, None, &crawl),
@@ -91,18 +94,19 @@ pub(super) async fn read(
 ///
 /// With `If-Match` and the ETag of a GET, nothing is changed if somebody else changed the crawl's settings
 /// or state in between. Counters do not matter to it.
-#[utoipa::path(patch, path = "/api/v1/crawls/{id}", tag = "crawls", request_body = ChangeBody,
+#[utoipa::path(patch, path = "/api/v1/crawls/{id}", tag = "crawls", request_body = ChangeRequest,
     params(("id" = String, Path, description = "The id, or crawl_N"),
            ("If-Match" = Option<String>, Header, description = "The ETag that you read")),
     responses((status = 200, body = CrawlView)))]
 pub(super) async fn change(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    JsonBody { value, .. }: JsonBody<ChangeBody>,
+    JsonBody { value, .. }: JsonBody<ChangeRequest>,
 ) -> Result<Response, Problem> {
     let no = service.crawl_no(&id)?;
-    let crawl = service.change(no, value, version_of(&headers)).await?;
+    let crawl = service.change(no, value, version_of(&headers), pass.rights()).await?;
     created(StatusCode::OK, None, &crawl)
 }
 
@@ -130,14 +134,39 @@ pub(super) async fn pause(
 }
 
 /// Go on with a crawl that is paused, was stopped, or has new limits
+///
+/// The body may be left out. It can change limits, politeness and exclusions first, and say what is done about the
+/// ids of a linear crawl.
 #[utoipa::path(post, path = "/api/v1/crawls/{id}/resume", tag = "crawls",
+    request_body = Option<ResumeRequest>,
     params(("id" = String, Path, description = "The id, or crawl_N")),
     responses((status = 200, body = CrawlView)))]
 pub(super) async fn resume(
     State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
     Path(id): Path<String>,
+    MaybeJsonBody(request): MaybeJsonBody<ResumeRequest>,
 ) -> Result<Response, Problem> {
-    order(&service, &id, Order::Resume).await
+    let crawl = service.resume(service.crawl_no(&id)?, request, pass.rights()).await?;
+    created(StatusCode::OK, None, &crawl)
+}
+
+/// Crawl the same again and store only what changed since
+///
+/// Pages are asked for with `If-None-Match` and `If-Modified-Since`. The body may be left out; it can change limits,
+/// politeness and exclusions.
+#[utoipa::path(post, path = "/api/v1/crawls/{id}/recrawl", tag = "crawls",
+    request_body = Option<ChangeRequest>,
+    params(("id" = String, Path, description = "The id, or crawl_N")),
+    responses((status = 202, body = CrawlView, description = "the new crawl")))]
+pub(super) async fn recrawl(
+    State(service): State<Service>,
+    Extension(pass): Extension<Pass>,
+    Path(id): Path<String>,
+    MaybeJsonBody(change): MaybeJsonBody<ChangeRequest>,
+) -> Result<Response, Problem> {
+    let crawl = service.recrawl(service.crawl_no(&id)?, change, pass.rights()).await?;
+    created(StatusCode::ACCEPTED, Some(&crawl.links.this), &crawl)
 }
 
 /// End a crawl and keep what it has

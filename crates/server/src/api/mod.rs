@@ -6,6 +6,7 @@ mod crawls;
 mod events;
 mod keys;
 mod lists;
+mod operations;
 mod pages;
 mod s1;
 mod search;
@@ -46,6 +47,8 @@ fn open_routes() -> OpenApiRouter<Service> {
         .routes(routes!(system::readyz))
         .routes(routes!(system::openapi))
         .routes(routes!(system::opensearch))
+        // What it needs of a key depends on the operation.
+        .routes(routes!(operations::run))
 }
 
 fn search_routes() -> OpenApiRouter<Service> {
@@ -83,6 +86,7 @@ fn crawl_routes() -> OpenApiRouter<Service> {
         .routes(routes!(crawls::change, crawls::delete))
         .routes(routes!(crawls::pause))
         .routes(routes!(crawls::resume))
+        .routes(routes!(crawls::recrawl))
         .routes(routes!(crawls::stop))
         .routes(routes!(crawls::cancel))
         .routes(routes!(crawls::retry))

@@ -20,13 +20,30 @@ impl<T: DeserializeOwned> FromRequest<Service> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, service: &Service) -> Result<Self, Problem> {
-        check_type(request.headers())?;
+        is_json_request(request.headers())?;
         let bytes = read_body(request, service).await?;
         Ok(Self { value: read_json(&bytes)?, bytes })
     }
 }
 
-fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
+/// A body that may be missing: then everything in it has its default.
+pub(crate) struct MaybeJsonBody<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Service> for MaybeJsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, service: &Service) -> Result<Self, Problem> {
+        let checked = is_json_request(request.headers());
+        let bytes = read_body(request, service).await?;
+        if bytes.is_empty() {
+            return Ok(Self(T::default()));
+        }
+        checked?;
+        Ok(Self(read_json(&bytes)?))
+    }
+}
+
+pub(crate) fn is_json_request(headers: &HeaderMap) -> Result<(), Problem> {
     if is_json(headers) {
         return Ok(());
     }
@@ -36,8 +53,16 @@ fn check_type(headers: &HeaderMap) -> Result<(), Problem> {
 
 /// Reads a whole body.
 pub(crate) async fn read_body(request: Request, service: &Service) -> Result<Bytes, Problem> {
+    read_body_up_to(request, service, service.settings().bounds.body_bytes_max).await
+}
+
+/// Reads a whole body that may be larger or smaller than usual.
+pub(crate) async fn read_body_up_to(
+    request: Request,
+    service: &Service,
+    bytes_max: usize,
+) -> Result<Bytes, Problem> {
     let bounds = &service.settings().bounds;
-    let bytes_max = bounds.body_bytes_max;
     let too_large =
         || Problem::new(Code::BodyTooLarge, format!("the body is larger than {bytes_max} bytes"));
     let announced = request.headers().get(http::header::CONTENT_LENGTH);
@@ -102,11 +127,11 @@ fn pointer_of(path: &serde_path_to_error::Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::json::NewCrawlBody;
+    use telusur_engine::request::CrawlRequest;
 
     #[track_caller]
     fn check(text: &str, code: Code, expect: &str) {
-        let problem = read_json::<NewCrawlBody>(text.as_bytes()).unwrap_err();
+        let problem = read_json::<CrawlRequest>(text.as_bytes()).unwrap_err();
         let body: serde_json::Value = serde_json::from_slice(&problem.body("r")).unwrap();
         assert_eq!(
             (problem.code(), body["pointer"].as_str().unwrap_or("-")),

@@ -10,7 +10,9 @@ mod patient;
 mod permit;
 
 pub(crate) use self::answer::{answer, created, paged, text_answer};
-pub(crate) use self::body::{JsonBody, read_body, read_json};
+pub(crate) use self::body::{
+    JsonBody, MaybeJsonBody, is_json_request, read_body, read_body_up_to, read_json,
+};
 pub use self::connections::serve;
 pub(crate) use self::finish::{finish, is_for_programs, no_such_method, no_such_route};
 pub(crate) use self::params::Params;

@@ -21,10 +21,7 @@ pub use page::{
     ErrorView, ExplanationView, FetchedView, FoundLink, HostView, MapView, PageLink, PageView,
     QueuedView, RobotsView, SkippedView, StoredPageView,
 };
-pub use request::{
-    ChangeBody, FetchBody, LimitsBody, LinearBody, MannersBody, MapBody, NewCrawlBody, RatesBody,
-    ScopeBody,
-};
+pub use request::{FetchBody, MapBody, ResumeRequest};
 pub use s1::{S1Answer, S1Job, S1Page, S1Request, S1Started};
 pub use search::{FacetView, HitView, SearchBody, SearchView};
 pub use system::{

@@ -9,6 +9,7 @@ mod feed;
 mod keys;
 mod lists;
 mod lone_fetch;
+mod operations;
 mod orders;
 mod pages;
 mod request;
@@ -110,6 +111,8 @@ pub(crate) struct Inner {
     search_pool: BlockingPool,
     check_pool: BlockingPool,
     exports: Arc<Semaphore>,
+    /// Clients that watch a crawl or the index.
+    watchers: Arc<Semaphore>,
     fetches: Semaphore,
     /// One crawl is accepted, or changed, at a time: between the check and the write nobody else
     /// writes.
@@ -162,6 +165,7 @@ impl Service {
             search_pool: BlockingPool::of_index(),
             check_pool: BlockingPool::of_checks(),
             exports: Arc::new(Semaphore::new(settings.bounds.exports_max)),
+            watchers: Arc::new(Semaphore::new(settings.bounds.watchers_max)),
             fetches: Semaphore::new(settings.bounds.fetches_max),
             accepting: tokio::sync::Mutex::new(()),
             changes,

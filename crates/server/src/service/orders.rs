@@ -1,19 +1,19 @@
 //! What is done to crawls: accepted, changed, paused, resumed, stopped, thrown away, retried.
 
-use std::fs::File;
-use std::io::Read;
+use std::sync::Arc;
 
 use telusur_engine::control::{
-    CancelCrawl, ChangeCrawl, CrawlDone, Operation, PauseCrawl, RemoveCrawl, ResumeCrawl,
-    RetryCrawl, StopCrawl,
+    CancelCrawl, ChangeCrawl, Control, CrawlDone, Operation, PauseCrawl, RecrawlCrawl, RemoveCrawl,
+    ResumeCrawl, RetryCrawl, StopCrawl,
 };
-use telusur_engine::{CrawlChange, has_budget_room};
-use telusur_ledger::{CrawlRecord, NewCrawl, Store};
-use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason, Scope};
+use telusur_engine::request::{ChangeRequest, CrawlRequest, RequestPolicy, Rights, warnings};
+use telusur_engine::{Admission, CrawlChange, RequestError, create_crawl};
+use telusur_ledger::CrawlRecord;
+use telusur_model::{CompiledPatterns, Crawl, CrawlNo, CrawlState, FinishReason};
 
 use super::Service;
 use super::catalog::REQUEST_LABEL;
-use crate::json::{ChangeBody, CrawlView, NewCrawlBody, RetriedView};
+use crate::json::{CrawlView, ResumeRequest, RetriedView};
 use crate::problem::{Code, Problem, draining};
 
 /// When a client may try again that was refused because too many crawls wait.
@@ -60,8 +60,6 @@ pub enum Accepted {
 pub enum Order {
     /// It waits until it is resumed.
     Pause,
-    /// It goes on.
-    Resume,
     /// It ends, and keeps what it has.
     Stop,
 }
@@ -70,12 +68,15 @@ impl Service {
     /// Accepts a crawl as the JSON API describes it.
     pub async fn accept(
         &self,
-        body: NewCrawlBody,
+        request: CrawlRequest,
         mark: Option<RequestMark>,
+        rights: Rights,
     ) -> Result<Accepted, Problem> {
         self.check_writable()?;
-        let is_dry_run = body.dry_run;
-        let (crawl, warnings) = self.check(move |service| service.crawl_of(body)).await?;
+        let is_dry_run = request.dry_run;
+        let warnings = warnings(&request);
+        let crawl =
+            self.check(move |service| Ok(service.policy(rights).crawl_of(&request)?)).await?;
         if is_dry_run {
             return Ok(Accepted::DryRun(self.view_of_request(crawl, warnings)));
         }
@@ -121,10 +122,7 @@ impl Service {
         }
         crawl.created_at = inner.clock.wall();
         let record = self
-            .work(move |service| {
-                let new = NewCrawl { crawl, random: random()? };
-                Ok(service.inner().store.create(new)?)
-            })
+            .work(move |service| Ok(create_crawl(service.inner().store.as_ref(), crawl)?))
             .await?;
         self.catalog().add(&record.crawl);
         inner.run_queue.join(record.crawl.no);
@@ -146,25 +144,25 @@ impl Service {
         Ok(Some(no))
     }
 
-    /// Changes limits, manners and exclusions. `if_match` is the tag of the version that the client
-    /// saw.
+    /// Changes limits, politeness and exclusions. `if_match` is the tag of the version that the client saw.
     pub async fn change(
         &self,
         no: CrawlNo,
-        body: ChangeBody,
+        request: ChangeRequest,
         if_match: Option<String>,
+        rights: Rights,
     ) -> Result<CrawlView, Problem> {
         self.check_writable()?;
-        // What it costs is found out before it is anybody's turn, and by those who check.
-        let (body, compiled) = self
+        // Patterns are compiled by those who check, before it is this change's turn.
+        let (request, compiled) = self
             .check(move |service| {
                 let crawl = service.record(no)?.crawl;
-                let change = service.change_of(&crawl, body.clone(), None)?;
-                Ok((body, change.compiled))
+                let change = service.policy(rights).change_of(&crawl, &request, None)?;
+                Ok((request, change.compiled))
             })
             .await?;
         self.carry_through(|service| async move {
-            service.make_change(no, body, compiled, if_match).await
+            service.make_change(no, request, compiled, if_match, rights).await
         })
         .await
     }
@@ -172,9 +170,10 @@ impl Service {
     async fn make_change(
         &self,
         no: CrawlNo,
-        body: ChangeBody,
+        request: ChangeRequest,
         compiled: Option<CompiledPatterns>,
         if_match: Option<String>,
+        rights: Rights,
     ) -> Result<CrawlView, Problem> {
         let _only_one = self.inner().accepting.lock().await;
         self.work(move |service| {
@@ -183,61 +182,134 @@ impl Service {
                 let what = "the crawl was changed since; read it again";
                 return Err(Problem::new(Code::Changed, what));
             }
-            let change = service.change_of(&record.crawl, body, compiled)?;
+            let change: CrawlChange =
+                service.policy(rights).change_of(&record.crawl, &request, compiled)?;
             service.ask(&ChangeCrawl { crawl: no.to_string(), change: Box::new(change) })
         })
         .await?;
         self.crawl(no).await
     }
 
-    /// Pauses, resumes or stops. Doing it twice is doing it once.
+    /// Pauses or stops. Doing it twice is doing it once.
     pub async fn order(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
         self.check_writable()?;
         self.carry_through(|service| async move { service.obey(no, order).await }).await
     }
 
     async fn obey(&self, no: CrawlNo, order: Order) -> Result<CrawlView, Problem> {
-        let inner = self.inner();
-        let was_waiting = inner.run_queue.leave(no).await;
+        let was_waiting = self.inner().run_queue.leave(no).await;
         let done = self
             .work(move |service| {
                 let record = service.record(no)?;
-                let is_live = service.inner().engine.is_here(no);
-                if is_done(order, service.state(&record), is_live, was_waiting) {
-                    let is_resumed = was_waiting && order == Order::Resume;
-                    if is_resumed && record.fault.is_some() {
-                        service.inner().store.set_fault(no, None)?;
-                    }
-                    return Ok(is_resumed);
+                if is_done(order, service.state(&record)) {
+                    return Ok(());
                 }
                 let crawl = no.to_string();
                 match order {
-                    Order::Pause => drop(service.ask(&PauseCrawl { crawl })?),
-                    Order::Stop => drop(service.ask(&StopCrawl { crawl })?),
-                    Order::Resume if is_live => drop(service.ask(&ResumeCrawl { crawl })?),
-                    Order::Resume => {
-                        check_can_resume(service.inner().store.as_ref(), &record)?;
-                        // From here on it is shown as running, and waits for its turn.
-                        service.inner().engine.check(&record.crawl)?;
-                        let at = service.inner().clock.wall();
-                        service.inner().store.set_fault(no, None)?;
-                        service.inner().store.set_state(no, CrawlState::Running, at)?;
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
+                    Order::Pause => service.ask(&PauseCrawl { crawl })?,
+                    Order::Stop => service.ask(&StopCrawl { crawl })?,
+                };
+                Ok(())
             })
             .await;
-        let is_resumed = matches!(done, Ok(true));
-        if is_resumed {
-            inner.run_queue.forgive(no);
-        }
-        let is_put_back = done.is_err() && was_waiting;
-        if is_put_back || is_resumed {
-            inner.run_queue.join(no);
+        if done.is_err() && was_waiting {
+            self.inner().run_queue.join(no);
         }
         done?;
         self.crawl(no).await
+    }
+
+    /// Goes on with a crawl. Doing it twice is doing it once.
+    pub async fn resume(
+        &self,
+        no: CrawlNo,
+        request: ResumeRequest,
+        rights: Rights,
+    ) -> Result<CrawlView, Problem> {
+        self.check_writable()?;
+        let ResumeRequest { limits, politeness, exclude, ids } = request;
+        let change = ChangeRequest { limits, politeness, exclude };
+        let resume = ResumeCrawl { crawl: no.to_string(), change, ids };
+        self.carry_through(|service| async move {
+            let _only_one = service.inner().accepting.lock().await;
+            service.run_as(rights, resume).await?;
+            service.crawl(no).await
+        })
+        .await
+    }
+
+    /// Crawls the same again.
+    pub async fn recrawl(
+        &self,
+        no: CrawlNo,
+        change: ChangeRequest,
+        rights: Rights,
+    ) -> Result<CrawlView, Problem> {
+        self.check_writable()?;
+        let recrawl = RecrawlCrawl { crawl: no.to_string(), change };
+        self.carry_through(|service| async move {
+            let started = service.run_as(rights, recrawl).await?;
+            service.crawl(started.no).await
+        })
+        .await
+    }
+
+    /// Runs an operation that may start or resume crawls.
+    async fn run_as<O>(&self, rights: Rights, operation: O) -> Result<O::Reply, Problem>
+    where
+        O: Operation + Send + 'static,
+        O::Reply: Send + 'static,
+    {
+        let control = self.control(rights);
+        self.work(move |_| Ok(control.run(&operation, &mut |_| true)?)).await
+    }
+
+    /// Control that starts crawls in the order of this service's queue. Must be called inside a tokio runtime.
+    pub fn control(&self, rights: Rights) -> Control {
+        let runtime = tokio::runtime::Handle::current();
+        let admission = QueueAdmission { service: self.clone(), runtime };
+        let control = self.inner().control.clone();
+        control.with_policy(self.policy(rights)).with_admission(Arc::new(admission))
+    }
+
+    /// Control for whoever owns the data directory, over its control socket. Must be called inside a tokio runtime.
+    pub fn owner_control(&self) -> Control {
+        let defaults = self.settings().defaults.clone();
+        self.control(Rights::Owner).with_policy(RequestPolicy::of_owner(defaults))
+    }
+
+    /// A crawl waits for its turn from now on, or goes on if it is paused.
+    async fn go_on(&self, no: CrawlNo) -> Result<(), Problem> {
+        let inner = self.inner();
+        let was_waiting = inner.run_queue.leave(no).await;
+        let gone_on = self
+            .work(move |service| {
+                let inner = service.inner();
+                if inner.engine.is_here(no) {
+                    return Ok(false);
+                }
+                let record = service.record(no)?;
+                inner.engine.check(&record.crawl)?;
+                // From here on it is shown as running, and waits for its turn.
+                inner.store.set_fault(no, None)?;
+                inner.store.set_state(no, CrawlState::Running, inner.clock.wall())?;
+                Ok(true)
+            })
+            .await;
+        match gone_on {
+            Ok(false) => Ok(inner.engine.resume(no).await?),
+            Ok(true) => {
+                inner.run_queue.forgive(no);
+                inner.run_queue.join(no);
+                Ok(())
+            }
+            Err(problem) => {
+                if was_waiting {
+                    inner.run_queue.join(no);
+                }
+                Err(problem)
+            }
+        }
     }
 
     /// Ends a crawl, if it runs, and throws away what it has.
@@ -283,27 +355,8 @@ impl Service {
     }
 
     async fn ask_again(&self, no: CrawlNo) -> Result<RetriedView, Problem> {
-        let is_waiting = self.inner().run_queue.is_waiting(no);
-        let (retried, goes_on) = self
-            .work(move |service| {
-                let record = service.record(no)?;
-                if matches!(record.state, CrawlState::Finished { .. }) {
-                    service.inner().engine.check(&record.crawl)?;
-                }
-                let retried = service.ask(&RetryCrawl { crawl: no.to_string() })?.count;
-                let is_live = service.inner().engine.is_here(no);
-                let is_over = matches!(record.state, CrawlState::Finished { .. });
-                let goes_on = retried > 0 && is_over && !is_live;
-                if goes_on {
-                    let at = service.inner().clock.wall();
-                    service.inner().store.set_state(no, CrawlState::Running, at)?;
-                }
-                Ok((retried, goes_on))
-            })
-            .await?;
-        if goes_on && !is_waiting {
-            self.inner().run_queue.join(no);
-        }
+        let retry = RetryCrawl { crawl: no.to_string(), change: ChangeRequest::default() };
+        let retried = self.run_as(Rights::User, retry).await?.count;
         Ok(RetriedView { retried, state: self.crawl(no).await?.state })
     }
 
@@ -313,114 +366,46 @@ impl Service {
         }
         if self.is_draining() { Err(draining()) } else { Ok(()) }
     }
+}
 
-    /// `compiled`: the patterns of the crawl with this change, if it was looked at before.
-    fn change_of(
-        &self,
-        crawl: &Crawl,
-        body: ChangeBody,
-        compiled: Option<CompiledPatterns>,
-    ) -> Result<CrawlChange, Problem> {
-        let ChangeBody { limits, manners, exclude } = body;
-        if limits.max_body.is_some() {
-            let what = "how much is read of a body cannot change once a crawl is accepted";
-            return Err(Problem::field("/limits/max_body", what));
-        }
-        self.check_patterns("/exclude", &exclude, crawl.scope.exclude.len())?;
-        let mut changed = crawl.clone();
-        super::request::set_limits(&mut changed.limits, &limits)?;
-        if crawl.seeds.linear().is_some() && limits.max_per_host.is_some() {
-            changed.limits.ids_per_host_max = Some(changed.limits.urls_per_host_max);
-        }
-        super::request::set_manners(&mut changed.politeness, &manners)?;
-        let compiled = match exclude.is_empty() {
-            true => None,
-            false => {
-                changed.scope.exclude.extend(exclude.iter().cloned());
-                Some(compiled_for(&changed, crawl, compiled)?)
-            }
+/// Admits crawls to the queue of a service.
+struct QueueAdmission {
+    service: Service,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Admission for QueueAdmission {
+    fn admit(&self, crawl: Crawl) -> Result<CrawlRecord, RequestError> {
+        let admitted = self.runtime.block_on(self.service.accept_crawl(crawl, None, Vec::new()));
+        let view = match admitted.map_err(refused)? {
+            Accepted::New(view) | Accepted::Before(view) | Accepted::DryRun(view) => view,
         };
-        Ok(CrawlChange {
-            limits: Some(changed.limits),
-            politeness: Some(changed.politeness),
-            exclude,
-            compiled,
-        })
+        let record = self.service.inner().store.find(&view.id)?;
+        record.ok_or(RequestError::NoSuchCrawl(view.id))
+    }
+
+    fn go_on(&self, crawl: CrawlNo) -> Result<(), RequestError> {
+        self.runtime.block_on(self.service.go_on(crawl)).map_err(refused)
     }
 }
 
-/// The patterns of a changed crawl, compiled unless they are known.
-fn compiled_for(
-    changed: &Crawl,
-    before: &Crawl,
-    known: Option<CompiledPatterns>,
-) -> Result<CompiledPatterns, Problem> {
-    let scope = match known {
-        Some(known) => Scope::with_compiled(changed, &known),
-        None => Scope::of(changed),
-    };
-    let scope = scope.map_err(|error| {
-        let count = before.scope.include.len() + before.scope.exclude.len();
-        let own = error.at.and_then(|at| at.checked_sub(count));
-        let pointer = own.map_or("/exclude".to_owned(), |at| format!("/exclude/{at}"));
-        Problem::field(&pointer, error.to_string())
-    })?;
-    Ok(scope.compiled())
+/// A problem, for those who do not speak HTTP.
+fn refused(problem: Problem) -> RequestError {
+    let what = problem.detail().to_owned();
+    match problem.advice() {
+        Some(hint) => RequestError::CannotResume { what, hint: hint.to_owned() },
+        None => RequestError::WrongState(what),
+    }
 }
 
 /// Whether there is nothing to do: the crawl is as it is wanted.
-fn is_done(order: Order, state: CrawlState, is_live: bool, was_waiting: bool) -> bool {
+fn is_done(order: Order, state: CrawlState) -> bool {
     match (order, state) {
         // One that the machine paused would go on by itself.
         (Order::Pause, CrawlState::Paused { why }) => !why.passes(),
         (Order::Stop, CrawlState::Finished { why: FinishReason::Stopped }) => true,
-        (Order::Resume, CrawlState::Running) => is_live || was_waiting,
-        _ => false,
+        (Order::Pause | Order::Stop, _) => false,
     }
-}
-
-/// A crawl that would end at once is refused with the way out.
-fn check_can_resume(store: &dyn Store, record: &CrawlRecord) -> Result<(), Problem> {
-    let (no, limits, stats) = (record.crawl.no, &record.crawl.limits, &record.stats);
-    let refuse = |what: String| Err(Problem::new(Code::WrongState, what));
-    let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
-    if record.crawl.is_import() {
-        return refuse(format!("{no} is an import: nothing can be fetched for it; import again"));
-    }
-    if reached(limits.pages_max, stats.pages) {
-        return refuse(format!("{no} has reached its limit of pages; give it a higher one first"));
-    }
-    if reached(limits.duration_ms_max, stats.active_ms) {
-        return refuse(format!("{no} has used up its time; give it more first"));
-    }
-    if reached(limits.bytes_max, stats.wire_bytes) {
-        return refuse(format!("{no} has reached its limit of bytes; give it a higher one first"));
-    }
-    let is_complete = matches!(
-        record.state,
-        CrawlState::Finished {
-            why: FinishReason::Drained | FinishReason::NoStart | FinishReason::Budget
-        }
-    );
-    let left_out = record.crawl.left_out(record.state, stats);
-    if is_complete && stats.queued == 0 && !left_out.is_empty() {
-        if has_budget_room(store, &record.crawl)? {
-            return Ok(());
-        }
-        let way_out = match left_out.iter().find_map(|row| row.reason.budget_limit()) {
-            Some(limit) => format!("raise {limit} first"),
-            None => "start a new crawl that includes them".to_owned(),
-        };
-        let what = match record.crawl.has_ids_left_out(record.state, stats) {
-            true => "has asked its hosts for as many ids as it may",
-            false => "is complete except for links that a budget left out",
-        };
-        return refuse(format!("{no} {what}; {way_out}"));
-    }
-    if is_complete && stats.queued == 0 {
-        return refuse(format!("{no} is complete: nothing is left to fetch"));
-    }
-    Ok(())
 }
 
 /// Names the version of a crawl's settings and state. Counters are no part of it: a change of limits
@@ -428,15 +413,4 @@ fn check_can_resume(store: &dyn Store, record: &CrawlRecord) -> Result<(), Probl
 pub(crate) fn settings_tag(record: &CrawlRecord) -> String {
     let settings = serde_json::to_vec(&(&record.crawl, record.state)).unwrap_or_default();
     blake3::hash(&settings).to_hex()[..16].to_owned()
-}
-
-/// 128 random bits.
-pub(crate) fn random() -> Result<u128, Problem> {
-    let mut bytes = [0; 16];
-    let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    read.map_err(|error| {
-        tracing::error!(%error, "read /dev/urandom");
-        Problem::new(Code::Internal, "there is no randomness to be had")
-    })?;
-    Ok(u128::from_le_bytes(bytes))
 }

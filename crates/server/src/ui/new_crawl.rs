@@ -5,12 +5,15 @@ use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
+use telusur_engine::request::{
+    CrawlRequest, LimitsRequest, LinearRequest, PolitenessRequest, Rights, ScopeRequest,
+};
 
 use super::forms::{FormBody, lines, number, text};
 use super::frame::{Frame, Viewer, go_to, render_as};
 use super::words::fill;
 use crate::door::Params;
-use crate::json::{CrawlView, LimitsBody, LinearBody, MannersBody, NewCrawlBody, ScopeBody};
+use crate::json::CrawlView;
 use crate::problem::Problem;
 use crate::service::{Accepted, Service};
 
@@ -46,37 +49,37 @@ impl Wish {
         [&self.delay_ms, &self.workers, &self.keep, &self.exclude].iter().any(|it| !it.is_empty())
     }
 
-    fn body(&self, dry_run: bool) -> Result<NewCrawlBody, Problem> {
-        let linear = LinearBody {
+    fn body(&self, dry_run: bool) -> Result<CrawlRequest, Problem> {
+        let linear = LinearRequest {
             template: text(&self.template),
             from: number("from", &self.from)?,
             to: number("to", &self.to)?,
             start: number("start", &self.start)?,
             margin: number("margin", &self.margin)?,
-            ..LinearBody::default()
+            ..LinearRequest::default()
         };
-        Ok(NewCrawlBody {
+        Ok(CrawlRequest {
             name: text(&self.name),
             urls: if self.is_linear() { Vec::new() } else { lines(&self.urls) },
             linear: self.is_linear().then_some(linear),
-            limits: LimitsBody {
+            limits: LimitsRequest {
                 max_pages: number("max_pages", &self.max_pages)?,
                 max_depth: number("depth", &self.depth)?,
-                ..LimitsBody::default()
+                ..LimitsRequest::default()
             },
-            scope: ScopeBody {
+            scope: ScopeRequest {
                 kind: text(&self.scope),
                 exclude: lines(&self.exclude),
-                ..ScopeBody::default()
+                ..ScopeRequest::default()
             },
-            manners: MannersBody {
+            politeness: PolitenessRequest {
                 delay_ms: number("delay_ms", &self.delay_ms)?,
                 workers: number("workers", &self.workers)?,
-                ..MannersBody::default()
+                ..PolitenessRequest::default()
             },
             keep: text(&self.keep),
             dry_run,
-            ..NewCrawlBody::default()
+            ..CrawlRequest::default()
         })
     }
 }
@@ -126,7 +129,7 @@ pub(crate) async fn start(
         Ok(body) => body,
         Err(problem) => return shown(&service, &reader, wish, Some(problem), None),
     };
-    match service.accept(body.clone(), None).await {
+    match service.accept(body.clone(), None, Rights::User).await {
         Ok(Accepted::DryRun(crawl)) => {
             let preview = preview(&crawl, &body, &reader);
             shown(&service, &reader, wish, None, Some(preview))
@@ -175,7 +178,7 @@ fn shown(
     render_as(status, &page)
 }
 
-fn preview(crawl: &CrawlView, body: &NewCrawlBody, reader: &Viewer) -> Preview {
+fn preview(crawl: &CrawlView, body: &CrawlRequest, reader: &Viewer) -> Preview {
     let (words, lang) = (reader.words(), reader.lang);
     let limit = |number: u64| match number {
         0 => words.no_limit.to_owned(),
@@ -201,7 +204,7 @@ fn preview(crawl: &CrawlView, body: &NewCrawlBody, reader: &Viewer) -> Preview {
 }
 
 /// The command line that asks for the same.
-fn command(body: &NewCrawlBody) -> String {
+fn command(body: &CrawlRequest) -> String {
     let mut parts: Vec<String> = vec!["telusur".to_owned()];
     let digits = |number: Option<u64>| number.map(|number| number.to_string());
     match &body.linear {
@@ -229,8 +232,8 @@ fn command(body: &NewCrawlBody) -> String {
     for pattern in &body.scope.exclude {
         flag(&mut parts, "exclude", Some(pattern.clone()));
     }
-    flag(&mut parts, "delay", body.manners.delay_ms.map(|delay_ms| format!("{delay_ms}ms")));
-    flag(&mut parts, "workers", body.manners.workers.map(|workers| workers.to_string()));
+    flag(&mut parts, "delay", body.politeness.delay_ms.map(|delay_ms| format!("{delay_ms}ms")));
+    flag(&mut parts, "workers", body.politeness.workers.map(|workers| workers.to_string()));
     flag(&mut parts, "keep", body.keep.clone());
     parts.join(" ")
 }

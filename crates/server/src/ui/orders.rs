@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use http::StatusCode;
 use serde::Deserialize;
+use telusur_engine::request::{ChangeRequest, LimitsRequest, PolitenessRequest, Rights};
 use telusur_model::{CrawlNo, Limits, PageUrl, Scope, ScopeRules};
 
 use super::forms::{FormBody, number, text};
@@ -12,7 +13,8 @@ use super::frame::{Frame, Viewer, go_to, render, render_as};
 use super::live::Head;
 use super::search::crawl_name;
 use super::words::fill;
-use crate::json::{ChangeBody, LimitsBody, MannersBody, QueuedView};
+use crate::json::QueuedView;
+use crate::json::ResumeRequest;
 use crate::problem::{Code, Problem};
 use crate::service::{Order, Service};
 
@@ -29,8 +31,11 @@ pub(crate) async fn order(
     let no = service.crawl_no(&id)?;
     let order = match order.as_str() {
         "pause" => Order::Pause,
-        "resume" => Order::Resume,
         "stop" => Order::Stop,
+        "resume" => {
+            service.resume(no, ResumeRequest::default(), Rights::User).await?;
+            return Ok(go_to(&format!("/crawls/{no}")));
+        }
         "retry" => {
             service.retry(no).await?;
             return Ok(go_to(&format!("/crawls/{no}")));
@@ -137,7 +142,7 @@ pub(crate) async fn change(
     }
     let body = body_of(&change);
     let done = match body {
-        Ok(body) => service.change(no, body, None).await.map(drop),
+        Ok(body) => service.change(no, body, None, Rights::User).await.map(drop),
         Err(problem) => Err(problem),
     };
     match done {
@@ -146,16 +151,16 @@ pub(crate) async fn change(
     }
 }
 
-fn body_of(change: &Change) -> Result<ChangeBody, Problem> {
-    Ok(ChangeBody {
-        limits: LimitsBody {
+fn body_of(change: &Change) -> Result<ChangeRequest, Problem> {
+    Ok(ChangeRequest {
+        limits: LimitsRequest {
             max_pages: number("max_pages", &change.max_pages)?,
-            ..LimitsBody::default()
+            ..LimitsRequest::default()
         },
-        manners: MannersBody {
+        politeness: PolitenessRequest {
             delay_ms: number("delay_ms", &change.delay_ms)?,
             workers: number("workers", &change.workers)?,
-            ..MannersBody::default()
+            ..PolitenessRequest::default()
         },
         exclude: text(&change.exclude).into_iter().collect(),
     })

@@ -145,7 +145,10 @@ async fn exports_are_streams() {
     let packed = ask.header("accept-encoding", "gzip").send().await;
     assert_eq!((packed.header("content-encoding"), &packed.body[..2]), ("gzip", &b"\x1f\x8b"[..]));
     let csv = bench.client.get("/api/v1/crawls/crawl_1/export?format=csv").await.text();
-    assert_eq!(csv.lines().count(), 6);
+    assert!(csv.starts_with("url,final_url,status,title,"), "{csv}");
+    // Texts have several lines.
+    let pages = csv.lines().filter(|line| line.starts_with("http://site.test/"));
+    assert_eq!(pages.count(), 5, "{csv}");
     let list = bench.client.get("/api/v1/crawls/crawl_1/export?format=urls").await.text();
     assert_eq!(list.lines().count(), 5);
     bench

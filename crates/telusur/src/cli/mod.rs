@@ -80,6 +80,12 @@ pub struct GlobalOptions {
     /// Read no configuration file and no .env
     #[arg(long, global = true, conflicts_with = "config")]
     pub no_config: bool,
+    /// Use the service at this address instead of a data directory [env: TELUSUR_SERVER]
+    #[arg(long, value_name = "URL", global = true, conflicts_with = "data")]
+    pub server: Option<String>,
+    /// The key for the service; safer in the environment, where other users do not see it [env: TELUSUR_KEY]
+    #[arg(long, value_name = "KEY", global = true, requires = "server")]
+    pub key: Option<String>,
     /// Say nothing but errors
     #[arg(short, long, global = true)]
     pub quiet: bool,
@@ -321,6 +327,9 @@ pub struct ResumeArgs {
     /// Wait at most this long when every host left says Retry-After; 0s = no limit
     #[arg(long, value_name = "DURATION")]
     pub patience: Option<String>,
+    /// Of a linear crawl, which ids are asked: all, new (the rest of the range) or holes (what failed)
+    #[arg(long, value_name = "WHAT")]
+    pub ids: Option<String>,
 }
 
 /// The arguments of `recover`.

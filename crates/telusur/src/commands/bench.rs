@@ -9,7 +9,7 @@ use serde_json::json;
 use telusur_engine::SystemClock;
 use telusur_ledger::NewCrawl;
 use telusur_model::{
-    Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind,
+    Clock, CrawlState, Fairness, FinishReason, Limits, Politeness, RobotsRules, ScopeKind, Seeds,
 };
 use telusur_store_embedded::DataDir;
 use telusur_testkit::fake_web::PageCounts;
@@ -19,7 +19,7 @@ use super::findable::FindableWatch;
 use super::{Outcome, Session};
 use crate::backend;
 use crate::cli::BenchArgs;
-use crate::crawl_request::CrawlRequest;
+use crate::crawl_request::crawl_settings;
 use crate::foreground::{Foreground, parsers};
 use crate::message::{Code, Message, shown};
 use crate::progress::ProgressDisplay;
@@ -59,10 +59,13 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
     }
     // Saved pages do not lead to each other.
     let seeds = if saved.is_some() { web.urls().collect() } else { web.seeds() };
-    let mut request = CrawlRequest::new(&settings, seeds, Some("bench".into()));
-    request.scope.kind = ScopeKind::Any;
-    request.scope.exclude.clear();
-    request.politeness = Politeness {
+    let mut crawl = crawl_settings(&settings)?;
+    crawl.name = Some("bench".to_owned());
+    crawl.created_at = SystemClock::new().wall();
+    crawl.seeds = Seeds::Links(seeds);
+    crawl.scope.kind = ScopeKind::Any;
+    crawl.scope.exclude.clear();
+    crawl.politeness = Politeness {
         delay_ms: 0,
         per_host: arguments.workers.div_ceil(u16::try_from(spec.hosts).unwrap_or(u16::MAX)).max(1),
         workers: arguments.workers,
@@ -70,13 +73,12 @@ pub(super) fn bench(session: &Session, arguments: &BenchArgs, output: &mut dyn W
         robots: if arguments.ignore_robots { RobotsRules::Ignore } else { RobotsRules::Obey },
         ..Politeness::default()
     };
-    request.limits = Limits {
+    crawl.limits = Limits {
         urls_per_host_max: u64::MAX,
         urls_per_site_max: u64::MAX,
         depth_max: Some(if saved.is_some() { 0 } else { u16::MAX }),
         ..Limits::default()
     };
-    let crawl = request.into_crawl(SystemClock::new().wall());
     let record = open.store.create(NewCrawl { crawl, random: 1 });
     let record = record.map_err(|error| backend::store_message(&error))?;
     let pages_max = Some(web.pages_total());

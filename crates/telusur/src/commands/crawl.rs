@@ -5,18 +5,14 @@ use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use serde_json::json;
-use telusur_engine::SystemClock;
-use telusur_ledger::{CrawlRecord, NewCrawl, StoreError};
-use telusur_model::{
-    BasicAuth, CrawlNo, CrawlState, FinishReason, HttpVersion, Limits, PageUrl, QueryParams,
-    RobotsRules, Secret,
-};
+use telusur_engine::control::StartCrawl;
+use telusur_engine::request::{CrawlRequest, LoginRequest};
+use telusur_model::{Crawl, HttpVersion, Limits, QueryParams, RobotsRules};
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session, detach};
-use crate::backend::{self, OpenStore};
 use crate::cli::CrawlArgs;
-use crate::crawl_request::{CrawlRequest, Start, fail_on};
+use crate::crawl_request::{crawl_of, crawl_request, fail_on};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::new_file::refuse_existing;
@@ -33,91 +29,49 @@ pub(super) fn crawl(session: &Session, arguments: &CrawlArgs, output: &mut dyn W
     if let Some(path) = &arguments.output {
         refuse_existing(path, arguments.overwrite)?;
     }
-    check_name(arguments.name.as_deref())?;
+    // What is wrong with it is said before anything is opened.
+    let crawl = crawl_of(&request)?;
     if arguments.dry_run {
-        return dry_run(session, &request, &settings, output);
+        return dry_run(session, &crawl, &settings, output);
     }
-    if arguments.detach {
+    if arguments.detach && !session.target(&settings)?.is_served() {
         return detach::detach(session, &settings, output);
     }
-    let open = backend::open(backend::data_dir(&settings))?;
     if request.fetch.allow_private.is_empty() && settings.text(Key::Contact).is_empty() {
         session.talk.note(
             "site owners cannot reach you: name a page or mail address with --contact, or once and \
              for all as identity.contact in telusur.toml",
         );
     }
-    let (crawl, is_resumed) = accept(&open, request, arguments.new)?;
-    if is_resumed {
-        session.talk.note(&format!("{crawl} was interrupted and goes on; --new starts over"));
-    }
-    let job = RunJob { crawl, output: arguments.output.as_deref(), fail_on: fail_on(&settings) };
-    run::run(session, &settings, open, &job, output)
-}
-
-/// Takes the request in as a new crawl, or goes on with an interrupted one of the same start URLs.
-fn accept(
-    open: &OpenStore,
-    request: CrawlRequest,
-    start_over: bool,
-) -> Result<(CrawlNo, bool), Message> {
-    let refuse = |error: StoreError| backend::store_message(&error);
-    let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev().find(|record| {
-        record.crawl.seeds == request.seeds
-            && record.crawl.sitemaps.urls == request.sitemaps.urls
-            && record.crawl.name == request.name
-    });
-    if let Some(record) = earlier.filter(|record| !start_over && is_interrupted(record)) {
-        let mut crawl = request.into_crawl(record.crawl.created_at);
-        // A time limit counts anew from where the crawl goes on.
-        let ran_ms = record.stats.active_ms;
-        crawl.limits.duration_ms_max = crawl.limits.duration_ms_max.map(|limit| limit + ran_ms);
-        crawl.no = record.crawl.no;
-        crawl.id = record.crawl.id;
-        open.store.change(&crawl).map_err(refuse)?;
-        return Ok((crawl.no, true));
-    }
-    let now = telusur_model::Clock::wall(&SystemClock::new());
-    let new = NewCrawl { crawl: request.into_crawl(now), random: random()? };
-    let record = open.store.create(new).map_err(refuse)?;
-    Ok((record.crawl.no, false))
-}
-
-/// Killed, stopped, paused, or out of time: there is something to go on with.
-fn is_interrupted(record: &CrawlRecord) -> bool {
-    record.stats.queued > 0
-        && match record.state {
-            CrawlState::Running | CrawlState::Paused { .. } => true,
-            CrawlState::Finished { why } => {
-                matches!(why, FinishReason::Stopped | FinishReason::MaxDuration)
-            }
-        }
-}
-
-/// 128 random bits.
-pub(super) fn random() -> Result<u128, Message> {
-    let mut bytes = [0; 16];
-    File::open("/dev/urandom")
-        .and_then(|mut file| io::Read::read_exact(&mut file, &mut bytes))
-        .map_err(|error| Message::new(Code::Storage, format!("read /dev/urandom: {error}")))?;
-    Ok(u128::from_le_bytes(bytes))
+    let start = StartCrawl { request, or_resume: !arguments.new };
+    let job = RunJob {
+        output: arguments.output.as_deref(),
+        fail_on: fail_on(&settings),
+        is_detached: arguments.detach,
+    };
+    run::run(session, &settings, &start, &job, output, |_, _| Ok(()))
 }
 
 pub(super) fn dry_run(
     session: &Session,
-    request: &CrawlRequest,
+    crawl: &Crawl,
     settings: &Settings,
     output: &mut dyn Write,
 ) -> Outcome {
     if session.global.json {
-        let mut answer = json!(request);
+        // It has neither a number nor an id.
+        let mut answer = json!({
+            "name": crawl.name, "seeds": crawl.seeds, "scope": crawl.scope,
+            "politeness": crawl.politeness, "limits": crawl.limits, "keep": crawl.keep,
+            "topic": crawl.topic, "keep_tracking": crawl.keep_tracking, "sitemaps": crawl.sitemaps,
+        });
         // A dry run is often pasted into a bug report.
-        answer["fetch"] = json!(request.fetch.without_secrets());
+        answer["fetch"] = json!(crawl.fetch.without_secrets());
         answer["fetch"]["headers"] = settings.value(Key::Headers).json();
         answer["fail_on"] = json!(fail_on(settings).to_string());
         write_json_line(output, &answer)?;
     } else {
-        show(request, settings, output)?;
+        show(crawl, settings, output)?;
     }
     Ok(0)
 }
@@ -145,22 +99,35 @@ fn request(
         session.talk.warning(warning);
     }
     result?;
-    let sitemaps: Vec<PageUrl> =
-        settings.list(Key::Sitemaps).iter().map(|url| start.read(url)).collect::<Result<_, _>>()?;
+    let sitemaps = settings.list(Key::Sitemaps).iter().map(|url| Ok(start.read(url)?.to_string()));
+    let sitemaps = sitemaps.collect::<Result<Vec<String>, Message>>()?;
     let pages = if sitemaps.is_empty() { start.finish()? } else { start.urls };
     if !settings.switch(Key::Robots) {
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
-    let mut request =
-        CrawlRequest::new(settings, Start { pages, sitemaps }, arguments.name.clone());
-    request.fetch.basic_auth = logins(session, settings)?;
-    request.fetch.cookies_txt = cookies_txt(settings)?;
-    request.check_start()?;
+    let mut request = CrawlRequest {
+        name: arguments.name.clone(),
+        urls: pages.iter().map(ToString::to_string).collect(),
+        sitemaps,
+        ..crawl_request(settings)
+    };
+    add_secrets(session, settings, &mut request)?;
     Ok(request)
 }
 
+/// Adds the passwords and cookies, which are read from the environment and the disk.
+pub(super) fn add_secrets(
+    session: &Session,
+    settings: &Settings,
+    request: &mut CrawlRequest,
+) -> Result<(), Message> {
+    request.fetch.basic_auth = logins(session, settings)?;
+    request.fetch.cookies_txt = cookies_txt(settings)?;
+    Ok(())
+}
+
 /// The logins, with their passwords from the environment.
-pub(super) fn logins(session: &Session, settings: &Settings) -> Result<Vec<BasicAuth>, Message> {
+fn logins(session: &Session, settings: &Settings) -> Result<Vec<LoginRequest>, Message> {
     let Value::Logins(logins) = settings.value(Key::BasicAuth) else {
         unreachable!("the registry says which kind it is")
     };
@@ -175,17 +142,17 @@ pub(super) fn logins(session: &Session, settings: &Settings) -> Result<Vec<Basic
             return Err(Message::new(Code::BadArgument, what)
                 .hint(format!("Set it: export {}=…", shown(&login.variable))));
         };
-        Ok(BasicAuth {
+        Ok(LoginRequest {
             host: login.host.clone(),
             user: login.user.clone(),
-            password: Secret::new(password),
+            password: password.to_owned(),
         })
     };
     logins.iter().map(read).collect()
 }
 
 /// The text of the cookie file, if one is named.
-pub(super) fn cookies_txt(settings: &Settings) -> Result<Option<Secret>, Message> {
+fn cookies_txt(settings: &Settings) -> Result<Option<String>, Message> {
     let Value::Path(path) = settings.value(Key::CookiesFile) else {
         unreachable!("the registry says which kind it is")
     };
@@ -199,7 +166,7 @@ pub(super) fn cookies_txt(settings: &Settings) -> Result<Option<Secret>, Message
     };
     let text = crate::settings::read_small_file(path)?;
     let text = text.ok_or_else(|| refuse("there is no such file".to_owned()))?;
-    Ok(Some(Secret::new(text)))
+    Ok(Some(text))
 }
 
 fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
@@ -219,19 +186,7 @@ fn add_list(start: &mut StartUrls<'_>, path: &Path) -> Result<(), Message> {
     start.add_list(&name, BufReader::new(file))
 }
 
-/// A name must not look like one of the other ways to say which crawl is meant.
-pub(super) fn check_name(name: Option<&str>) -> Result<(), Message> {
-    let Some(name) = name else { return Ok(()) };
-    let is_alias = name.strip_prefix("crawl_").is_some_and(|number| number.parse::<u32>().is_ok());
-    if name == "last" || name.is_empty() || name.starts_with("c_") || is_alias {
-        let what = format!("\"{}\" cannot be the name of a crawl", shown(name));
-        return Err(Message::new(Code::BadArgument, what)
-            .hint("last, crawl_N and c_... already mean something; choose another name"));
-    }
-    Ok(())
-}
-
-fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> io::Result<()> {
+fn show(request: &Crawl, settings: &Settings, output: &mut dyn Write) -> io::Result<()> {
     let mut row = |name: &str, value: &str| writeln!(output, "{name:<14}{}", shown(value));
     let seeds = request.seeds.urls();
     if let Some(name) = &request.name {
@@ -280,7 +235,7 @@ fn show(request: &CrawlRequest, settings: &Settings, output: &mut dyn Write) -> 
 /// Writes one line of a dry run: a name and its value.
 pub(super) type Row<'a> = dyn FnMut(&str, &str) -> io::Result<()> + 'a;
 
-fn show_scope(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+fn show_scope(request: &Crawl, row: &mut Row<'_>) -> io::Result<()> {
     let scope = &request.scope;
     let mut line = scope.kind.word().to_owned();
     if scope.extra_hops > 0 {
@@ -310,7 +265,7 @@ fn show_scope(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
     Ok(())
 }
 
-pub(super) fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+pub(super) fn show_limits(request: &Crawl, row: &mut Row<'_>) -> io::Result<()> {
     let limits = &request.limits;
     let all = [
         limits.pages_max.map(|pages| format!("{} pages", show_count(pages))),
@@ -330,7 +285,7 @@ pub(super) fn show_limits(request: &CrawlRequest, row: &mut Row<'_>) -> io::Resu
     row("page size", &format!("{} read", write_size(limits.body_bytes_max)))
 }
 
-fn show_manners(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
+fn show_manners(request: &Crawl, row: &mut Row<'_>) -> io::Result<()> {
     let manners = &request.politeness;
     row("delay", &format!("{} per host", write_duration_ms(manners.delay_ms)))?;
     row("at once", &format!("{} per host, {} in all", manners.per_host, manners.workers))?;
@@ -338,7 +293,7 @@ fn show_manners(request: &CrawlRequest, row: &mut Row<'_>) -> io::Result<()> {
         row("rate", &format!("{rate}/s"))?;
     }
     row("adaptive", if manners.adaptive { "yes" } else { "no" })?;
-    row("fairness", &format!("{:?}", manners.fairness).to_lowercase())?;
+    row("fairness", manners.fairness.word())?;
     row("attempts", &manners.attempts_max.to_string())?;
     let robots = match manners.robots {
         RobotsRules::Obey => "obeyed",

@@ -2,15 +2,14 @@
 
 use std::io::Write;
 
-use telusur_engine::SystemClock;
-use telusur_ledger::NewCrawl;
-use telusur_model::{Clock, LinearSeeds, PageUrl, Resume, Seeds, Template, Walk, WalkRules};
+use telusur_engine::control::StartCrawl;
+use telusur_engine::request::{CrawlRequest, LinearRequest};
+use telusur_model::PageUrl;
 use telusur_testkit::serve_demo;
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
-use crate::backend;
-use crate::crawl_request::CrawlRequest;
+use crate::crawl_request::crawl_request;
 use crate::message::{Code, Message};
 use crate::settings::{FailOn, Given, Key, Raw, Settings};
 
@@ -40,15 +39,12 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let start =
         PageUrl::parse(&format!("http://{address}/")).map_err(|error| refuse(error.to_string()))?;
     session.talk.note(&format!("the demo site is served on http://{address}/ while it is crawled"));
-    let open = backend::open(backend::data_dir(&settings))?;
-    let request = CrawlRequest::new(&settings, vec![start.clone()], Some("demo".into()));
-    let crawl = request.into_crawl(SystemClock::new().wall());
-    let record = open
-        .store
-        .create(NewCrawl { crawl, random: u128::from(std::process::id()) })
-        .map_err(|error| backend::store_message(&error))?;
-    let job = RunJob { crawl: record.crawl.no, output: None, fail_on: FailOn::None };
-    let code = run::run(session, &settings, open, &job, output)?;
+    let request = CrawlRequest {
+        name: Some("demo".to_owned()),
+        urls: vec![start.to_string()],
+        ..crawl_request(&settings)
+    };
+    let code = run_new(session, &settings, request, output)?;
     let code = if code == 0 { items(session, &settings, &start, output)? } else { code };
     if !session.global.json && code == 0 {
         for words in SEARCHES {
@@ -71,22 +67,28 @@ fn items(
     site: &PageUrl,
     output: &mut dyn Write,
 ) -> Outcome {
-    let refuse = |what: String| Message::new(Code::Template, what);
-    let template = Template::parse(&format!("{site}item/{{id}}"))
-        .map_err(|error| refuse(error.to_string()))?;
-    let rules = WalkRules { start: Some(30), min: Some(1), margin: 5, ..WalkRules::new(template) };
-    let walk = Walk::new(rules).map_err(|error| refuse(error.to_string()))?;
-    let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), Some("demo-items".into()));
-    request.sitemaps.discover = false;
-    request.keep_tracking = true;
-    request.seeds =
-        Seeds::Linear(LinearSeeds { walks: vec![walk], resume: Resume::All, follow: false });
-    let open = backend::open(backend::data_dir(settings))?;
-    let crawl = request.into_crawl(SystemClock::new().wall());
-    let record = open
-        .store
-        .create(NewCrawl { crawl, random: u128::from(std::process::id()) + 1 })
-        .map_err(|error| backend::store_message(&error))?;
-    let job = RunJob { crawl: record.crawl.no, output: None, fail_on: FailOn::None };
-    run::run(session, settings, open, &job, output)
+    let linear = LinearRequest {
+        template: Some(format!("{site}item/{{id}}")),
+        start: Some(30),
+        min: Some(1),
+        margin: Some(5),
+        ..LinearRequest::default()
+    };
+    let request = CrawlRequest {
+        name: Some("demo-items".to_owned()),
+        linear: Some(linear),
+        ..crawl_request(settings)
+    };
+    run_new(session, settings, request, output)
+}
+
+fn run_new(
+    session: &Session,
+    settings: &Settings,
+    request: CrawlRequest,
+    output: &mut dyn Write,
+) -> Outcome {
+    let job = RunJob { output: None, fail_on: FailOn::None, is_detached: false };
+    let start = StartCrawl { request, or_resume: false };
+    run::run(session, settings, &start, &job, output, |_, _| Ok(()))
 }

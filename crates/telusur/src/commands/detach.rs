@@ -20,13 +20,9 @@ use crate::settings::Settings;
 /// Longest that the background process may take to own the data directory.
 const START_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Runs it in a process of its own, which owns the directory.
 pub(super) fn detach(session: &Session, settings: &Settings, output: &mut dyn Write) -> Outcome {
     let dir = backend::data_dir(settings);
-    // One that has the directory for a moment is waited for by the background process.
-    if let Some(pid) = DataDir::owner(dir).filter(|_| backend::is_served(dir)) {
-        let error = telusur_ledger::StoreError::Locked { pid };
-        return Err(backend::store_message(&error).into());
-    }
     let refuse = |what: String| Message::new(Code::Storage, what);
     let log = log_path(session);
     let started =

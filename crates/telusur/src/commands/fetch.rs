@@ -17,7 +17,8 @@ use telusur_parse_pool::Parser;
 use super::{Outcome, Session, crawl};
 use crate::backend;
 use crate::cli::FetchArgs;
-use crate::crawl_request::CrawlRequest;
+use crate::crawl_request::{crawl_request, settings_of};
+use crate::foreground::parsers;
 use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
 use crate::parsing::{not_parsed, parser_when_needed};
@@ -32,9 +33,9 @@ const WAIT_MS_MAX: u64 = 60_000;
 pub(super) fn fetch(session: &Session, arguments: &FetchArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.given())?.settings;
     let url = start_url(session, &settings, &arguments.url)?;
-    let mut request = CrawlRequest::new(&settings, vec![url.clone()], None);
-    request.fetch.basic_auth = crawl::logins(session, &settings)?;
-    request.fetch.cookies_txt = crawl::cookies_txt(&settings)?;
+    let mut request = crawl_request(&settings);
+    crawl::add_secrets(session, &settings, &mut request)?;
+    let request = settings_of(&request)?;
     if request.politeness.robots == RobotsRules::Ignore {
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
@@ -45,9 +46,9 @@ pub(super) fn fetch(session: &Session, arguments: &FetchArgs, output: &mut dyn W
         body_bytes_max: request.limits.body_bytes_max,
         wait_ms_max: WAIT_MS_MAX,
     };
-    let outcome = match backend::ask_owner(&settings, &operation)? {
+    let outcome = match backend::ask_owner(&session.target(&settings)?, &operation)? {
         Some(outcome) => outcome,
-        None => fetch_alone(&operation, parser_when_needed(&settings)?)?,
+        None => fetch_alone(&operation, parser_when_needed(parsers(&settings))?)?,
     };
     let page = match outcome {
         FetchOutcome::Fetched(page) => *page,

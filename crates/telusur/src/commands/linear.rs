@@ -2,18 +2,16 @@
 
 use std::io::{self, Write};
 
-use telusur_engine::{SystemClock, accept_run, has_walks_of};
-use telusur_ledger::{CrawlRecord, NewCrawl, StoreError};
+use telusur_engine::control::StartCrawl;
+use telusur_engine::request::CrawlRequest;
 use telusur_model::{
-    Clock, CrawlNo, CrawlState, Direction, FinishReason, LegPlan, LinearSeeds, PageUrl, Resume,
-    RobotsRules, Seeds, SitemapRules, Walk,
+    Crawl, Direction, LegPlan, LinearSeeds, PageUrl, Resume, RobotsRules, Template, Walk,
 };
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session, crawl, detach};
-use crate::backend::{self, OpenStore};
 use crate::cli::LinearArgs;
-use crate::crawl_request::{CrawlRequest, fail_on};
+use crate::crawl_request::{crawl_of, crawl_request, fail_on};
 use crate::linear_request::LinearOptions;
 use crate::message::{Code, Message, shown};
 use crate::settings::{Key, Settings};
@@ -25,21 +23,25 @@ pub(super) fn linear(session: &Session, arguments: &LinearArgs, output: &mut dyn
     let settings = session.settings(arguments.given())?.settings;
     let (options, job_name) = options(session, arguments)?;
     let name = shared.name.clone().or(job_name);
-    crawl::check_name(name.as_deref())?;
     let request = request(session, &options, &settings, name)?;
+    // What is wrong with it is said before anything is opened.
+    let crawl = crawl_of(&request)?;
     if let Some(path) = &shared.output {
         crate::new_file::refuse_existing(path, shared.overwrite)?;
     }
     if shared.dry_run {
-        return dry_run(session, &request, &settings, output);
+        return dry_run(session, &crawl, &settings, output);
     }
-    if shared.detach {
+    if shared.detach && !session.target(&settings)?.is_served() {
         return detach::detach(session, &settings, output);
     }
-    let open = backend::open(backend::data_dir(&settings))?;
-    let crawl = accept(session, &open, request, shared.new)?;
-    let job = RunJob { crawl, output: shared.output.as_deref(), fail_on: fail_on(&settings) };
-    run::run(session, &settings, open, &job, output)
+    let start = StartCrawl { request, or_resume: !shared.new };
+    let job = RunJob {
+        output: shared.output.as_deref(),
+        fail_on: fail_on(&settings),
+        is_detached: shared.detach,
+    };
+    run::run(session, &settings, &start, &job, output, |_, _| Ok(()))
 }
 
 /// What was said about ids, with the job behind it, and the job's name.
@@ -70,92 +72,25 @@ fn request(
     settings: &Settings,
     name: Option<String>,
 ) -> Result<CrawlRequest, Message> {
-    let seeds = options.seeds()?;
+    let linear = options.request()?;
     let addresses = StartUrls::new(settings.openings(), false, true);
-    for walk in &seeds.walks {
-        addresses.read(walk.rules().template.url_of(0).as_str())?;
+    for text in &linear.templates {
+        // One that cannot be read is refused with all that is said about ids.
+        if let Ok(template) = Template::parse(text) {
+            addresses.read(template.url_of(0).as_str())?;
+        }
     }
     if !settings.switch(Key::Robots) {
         session.talk.warning("robots.txt is ignored: ask only sites that are yours");
     }
-    let follows = options.follow_scope()?;
-    let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), name);
-    request.sitemaps =
-        SitemapRules { discover: follows.is_some() && request.sitemaps.discover, urls: Vec::new() };
-    if let Some(kind) = follows {
-        request.scope.kind = kind;
-    }
-    // The id may stand in any parameter, also in one that other crawls pass over.
-    request.keep_tracking = true;
-    request.seeds = Seeds::Linear(seeds);
-    // The default is there for links that lead on and on; ids have an end, or a margin.
-    request.limits.ids_per_host_max = ids_per_host_max(settings);
-    request.check_start()?;
+    let mut request = CrawlRequest { name, linear: Some(linear), ..crawl_request(settings) };
+    crawl::add_secrets(session, settings, &mut request)?;
     Ok(request)
-}
-
-/// How many ids may be asked of one host: the budget for links if the user decided about it.
-pub(super) fn ids_per_host_max(settings: &Settings) -> Option<u64> {
-    settings.is_chosen(Key::MaxPerHost).then(|| settings.count(Key::MaxPerHost))
-}
-
-/// Takes the request in as a new crawl, or as another run of an earlier one with the same templates.
-fn accept(
-    session: &Session,
-    open: &OpenStore,
-    request: CrawlRequest,
-    start_over: bool,
-) -> Result<CrawlNo, Message> {
-    let refuse = |error: StoreError| backend::store_message(&error);
-    let store = open.store.as_ref();
-    let clock = SystemClock::new();
-    let seeds = request.seeds.linear().expect("made by this command").clone();
-    let crawls = store.crawls().map_err(refuse)?;
-    let earlier = crawls.into_iter().rev().find(|record| {
-        record.crawl.name == request.name
-            && record.crawl.seeds.linear().is_some_and(|earlier| has_walks_of(&seeds, earlier))
-    });
-    let Some(record) = earlier.filter(|_| !start_over) else {
-        let new = NewCrawl { crawl: request.into_crawl(clock.wall()), random: crawl::random()? };
-        return Ok(store.create(new).map_err(refuse)?.crawl.no);
-    };
-    let mut crawl = request.into_crawl(record.crawl.created_at);
-    crawl.no = record.crawl.no;
-    crawl.id = record.crawl.id.clone();
-    // A time limit counts anew from where the crawl goes on.
-    let ran_ms = record.stats.active_ms;
-    crawl.limits.duration_ms_max = crawl.limits.duration_ms_max.map(|limit| limit + ran_ms);
-    let no = crawl.no;
-    if is_interrupted(&record) && crawl.seeds == record.crawl.seeds {
-        store.change(&crawl).map_err(refuse)?;
-        session.talk.note(&format!("{no} was interrupted and goes on; --new starts over"));
-        return Ok(no);
-    }
-    let notes = accept_run(store, &crawl, &clock).map_err(refuse)?;
-    session.talk.note(&format!("{no} asked for these ids before; --new starts over"));
-    let is_one = notes.len() == 1;
-    for (walk, notes) in seeds.walks.iter().zip(notes) {
-        let place = if is_one { String::new() } else { format!("{}: ", walk.rules().template) };
-        for note in notes {
-            session.talk.note(&format!("{place}{note}"));
-        }
-    }
-    Ok(no)
-}
-
-/// Killed, stopped, paused, or out of time: the same run goes on.
-fn is_interrupted(record: &CrawlRecord) -> bool {
-    match record.state {
-        CrawlState::Running | CrawlState::Paused { .. } => true,
-        CrawlState::Finished { why } => {
-            matches!(why, FinishReason::Stopped | FinishReason::MaxDuration)
-        }
-    }
 }
 
 fn dry_run(
     session: &Session,
-    request: &CrawlRequest,
+    request: &Crawl,
     settings: &Settings,
     output: &mut dyn Write,
 ) -> Outcome {
@@ -167,7 +102,7 @@ fn dry_run(
     Ok(0)
 }
 
-fn show(request: &CrawlRequest, seeds: &LinearSeeds, output: &mut dyn Write) -> io::Result<()> {
+fn show(request: &Crawl, seeds: &LinearSeeds, output: &mut dyn Write) -> io::Result<()> {
     let mut row = |name: &str, value: &str| writeln!(output, "{name:<14}{}", shown(value));
     if let Some(name) = &request.name {
         row("name", name)?;

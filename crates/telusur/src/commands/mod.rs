@@ -12,6 +12,8 @@ mod export;
 mod fetch;
 mod findable;
 mod follow;
+mod import;
+mod index;
 mod inspect;
 mod key;
 mod linear;
@@ -26,6 +28,7 @@ mod search;
 mod serve;
 mod show;
 mod verify;
+mod watch;
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
@@ -40,15 +43,18 @@ use telusur_engine::control::{
 };
 use telusur_engine::export::RunOperations;
 
-use crate::backend;
+use crate::backend::{self, Target};
 use crate::cli::{
     Cli, ColorChoice, Command, CrawlId, GlobalOptions, IndexArgs, InspectCommand, RemoveArgs,
 };
+use crate::foreground::parsers;
 use crate::json::write_json_line;
 use crate::logging;
-use crate::message::{Code, Message, exit};
+use crate::message::{Code, Message, exit, shown};
+use crate::remote;
 use crate::settings::{
-    ConfigFile, Environment, Given, Resolution, Sources, config_files, read_small_file, resolve,
+    ConfigFile, Environment, Given, Resolution, Settings, Sources, config_files, read_small_file,
+    resolve,
 };
 use crate::terminal::{Talk, Terminal, wants_color};
 
@@ -173,20 +179,32 @@ pub(crate) struct Session {
 impl Session {
     fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
         match command {
-            Command::Demo => demo::demo(self, output),
+            Command::Demo => self
+                .expect_local("demo")
+                .map_err(Failure::from)
+                .and_then(|()| demo::demo(self, output)),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
             Command::Search(arguments) => search::search(self, &arguments, output),
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
             Command::Suggest { typed } => search::suggest(self, &typed, output),
             Command::Import { file, name, space } => {
-                search::import(self, &file, name.as_deref(), &space, output)
+                import::import(self, &file, name.as_deref(), &space, output)
             }
             Command::Index(IndexArgs { command: Some(command), .. }) => {
-                search::index(self, &command, output)
+                index::index(self, &command, output)
             }
-            Command::Index(_) => follow::follow(self, output),
-            Command::Serve(arguments) => serve::serve(self, &arguments, output),
-            Command::Key(command) => key::key(self, &command, output),
+            Command::Index(_) => self
+                .expect_local("index --follow")
+                .map_err(Failure::from)
+                .and_then(|()| follow::follow(self, output)),
+            Command::Serve(arguments) => self
+                .expect_local("serve")
+                .map_err(Failure::from)
+                .and_then(|()| serve::serve(self, &arguments, output)),
+            Command::Key(command) => self
+                .expect_local("key")
+                .map_err(Failure::from)
+                .and_then(|()| key::key(self, &command, output)),
             Command::Linear(arguments) => linear::linear(self, &arguments, output),
             Command::Coverage(arguments) => coverage::coverage(self, &arguments, output),
             Command::Ls => show::ls(self, output),
@@ -220,8 +238,14 @@ impl Session {
                 verify::scrub(self, &arguments.pace, output)
             }
             Command::Verify(arguments) => verify::verify(self, &arguments, output),
-            Command::Recover(arguments) => recover::recover(self, &arguments, output),
-            Command::Bench(arguments) => bench::bench(self, &arguments, output),
+            Command::Recover(arguments) => self
+                .expect_local("recover")
+                .map_err(Failure::from)
+                .and_then(|()| recover::recover(self, &arguments, output)),
+            Command::Bench(arguments) => self
+                .expect_local("bench")
+                .map_err(Failure::from)
+                .and_then(|()| bench::bench(self, &arguments, output)),
             Command::FakeWeb { spec, bodies } => {
                 bench::serve_fake_web(&spec, bodies.as_deref(), output)
             }
@@ -277,6 +301,33 @@ impl Session {
         Ok(resolution)
     }
 
+    /// Where this command finds crawls: the service that is named, or the data directory.
+    fn target(&self, settings: &Settings) -> Result<Target, Message> {
+        let server =
+            self.global.server.as_deref().or_else(|| self.environment.text("TELUSUR_SERVER"));
+        let Some(server) = server.filter(|server| !server.is_empty()) else {
+            let dir = backend::data_dir(settings).to_owned();
+            return Ok(Target::Directory { dir, parsers: parsers(settings) });
+        };
+        let key = self.global.key.as_deref().or_else(|| self.environment.text("TELUSUR_KEY"));
+        Ok(Target::Service(remote::client(server, key.filter(|key| !key.is_empty()))?))
+    }
+
+    /// Refuses a command that works on a data directory itself, if the user named a service.
+    fn expect_local(&self, command: &str) -> Result<(), Message> {
+        match &self.global.server {
+            None => Ok(()),
+            Some(server) => {
+                let what = format!(
+                    "telusur {command} works on a data directory, not on {}",
+                    shown(server)
+                );
+                Err(Message::new(Code::NotRemote, what)
+                    .hint("Run it on the machine of the service, without --server"))
+            }
+        }
+    }
+
     /// Runs an operation on the data directory and gives its reply.
     fn ask<O: Operation>(&self, operation: &O) -> Result<O::Reply, Message> {
         let reply = self.each(operation, &mut |_| true)?;
@@ -291,7 +342,7 @@ impl Session {
         each: Each<'_, O::Item>,
     ) -> Result<Option<O::Reply>, Message> {
         let settings = self.settings(Vec::new())?.settings;
-        backend::ask(&settings, operation, each)
+        backend::ask(&self.target(&settings)?, operation, each)
     }
 
     /// Runs an operation on the data directory and gives its items.

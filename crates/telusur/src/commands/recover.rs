@@ -12,6 +12,7 @@ use telusur_store_embedded::{RecoverInto, RecoveryProgress};
 use super::{Outcome, Session};
 use crate::backend;
 use crate::cli::RecoverArgs;
+use crate::foreground::parsers;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::parsing::parser_when_needed;
@@ -39,7 +40,7 @@ pub(super) fn recover(
     let clock = SystemClock::new();
     let mut written = Ok(());
     let mut progress = |progress| display.update_work(|| words(progress), clock.now());
-    let parser = parser_when_needed(&settings)?;
+    let parser = parser_when_needed(parsers(&settings))?;
     let done = backend::recover(dir, into, &parser, &mut progress, &mut |page| {
         if session.global.json {
             let line = json!({ "recovered": page.url.as_str(), "crawl": page.crawl.to_string() });

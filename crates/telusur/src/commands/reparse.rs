@@ -15,10 +15,11 @@ use crate::units::show_count;
 pub(super) fn reparse(session: &Session, arguments: WorkArgs, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(arguments.space.given())?.settings;
     let (crawl, free_bytes_min) = (arguments.crawl, settings.bytes(Key::MinFreeDisk));
+    let target = session.target(&settings)?;
     let mut damaged = 0;
     let mut written = Ok(());
     let operation = ReparseCrawl { crawl: crawl.clone(), free_bytes_min };
-    let total = backend::ask(&settings, &operation, &mut |item| {
+    let total = backend::ask(&target, &operation, &mut |item| {
         match item {
             ReparseItem::Reread(page) if session.global.json => {
                 written = write_json_line(output, &page);

@@ -1,4 +1,4 @@
-//! `telusur search`, `suggest`, `import` and `index`.
+//! `telusur search` and `suggest`.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
@@ -6,32 +6,20 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::json;
+use telusur_engine::SystemClock;
 use telusur_engine::control::{IndexUse, ReadCrawl, Search, SearchHit, SearchReply, Suggest};
 use telusur_engine::export::write_row;
-use telusur_engine::{ImportLine, Importer, Indexer, SystemClock};
 use telusur_index::{Column, FacetBy, Sort};
-use telusur_ledger::{NewCrawl, StoreError};
-use telusur_model::{
-    Clock, Crawl, CrawlNo, CrawlState, FinishReason, Keep, PauseReason, Politeness, RobotsRules,
-    Timestamp,
-};
+use telusur_model::{Clock, CrawlNo, Timestamp};
 
 use super::{Outcome, Session};
 use crate::backend;
-use crate::cli::{
-    IndexCommand, SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder, SpaceArgs,
-};
-use crate::crawl_request::{CrawlRequest, Start};
+use crate::cli::{SearchArgs, SearchColumn, SearchFacet, SearchFormat, SearchOrder};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, printable, shown};
-use crate::parsing::parser_when_needed;
-use crate::progress::{Imported, Indexing, ProgressDisplay};
-use crate::settings::Key;
 use crate::terminal::wants_color;
-use crate::units::{read_duration_ms, show_count, show_size};
+use crate::units::{read_duration_ms, show_count};
 
-/// After this number of documents the free space is looked at again: a megabyte or so.
-const SPACE_EVERY: u64 = 500;
 /// Exit code when nothing was found.
 const NOTHING_FOUND: u8 = 1;
 
@@ -240,7 +228,7 @@ fn batch(
     let settings = session.settings(Vec::new())?.settings;
     let lines = open_lines(path)?;
     let common = search_of(session, arguments, String::new())?;
-    backend::ask_often(&settings, IndexUse::UpToDate, |control| {
+    backend::ask_often(&session.target(&settings)?, IndexUse::UpToDate, |control| {
         for (number, line) in (1_u64..).zip(lines.lines()) {
             let line = line.map_err(|error| unreadable(path, &error))?;
             if line.trim().is_empty() {
@@ -257,7 +245,7 @@ fn batch(
     })
 }
 
-fn open_lines(path: &Path) -> Result<Box<dyn BufRead>, Message> {
+pub(super) fn open_lines(path: &Path) -> Result<Box<dyn BufRead>, Message> {
     if path == Path::new("-") {
         return Ok(Box::new(BufReader::new(io::stdin())));
     }
@@ -265,148 +253,14 @@ fn open_lines(path: &Path) -> Result<Box<dyn BufRead>, Message> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Message {
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Message {
     let what = format!("cannot read {}: {error}", shown(&path.to_string_lossy()));
     Message::new(Code::StartList, what)
 }
 
-fn bad_line(number: u64, why: &str) -> Message {
+pub(super) fn bad_line(number: u64, why: &str) -> Message {
     Message::new(Code::BadJsonLine, format!("line {number}: {}", shown(why)))
         .hint("Every line is a JSON object")
-}
-
-/// Takes documents in from a file and makes them searchable like crawled pages.
-pub(super) fn import(
-    session: &Session,
-    path: &Path,
-    name: Option<&str>,
-    space: &SpaceArgs,
-    output: &mut dyn Write,
-) -> Outcome {
-    let settings = session.settings(space.given())?.settings;
-    let free_bytes_min = settings.bytes(Key::MinFreeDisk);
-    let lines = open_lines(path)?;
-    let open = backend::open(backend::data_dir(&settings))?;
-    backend::expect_space(open.store.as_ref(), free_bytes_min)?;
-    let refuse = |error: StoreError| backend::store_message(&error);
-    let clock = SystemClock::new();
-    let now = clock.wall();
-    let title = name.map_or_else(|| format!("import {}", path.display()), str::to_owned);
-    let request = CrawlRequest::new(&settings, Start::default(), Some(title.clone()));
-    let earlier = open.store.crawls().map_err(refuse)?.into_iter().rev();
-    let same = earlier.map(|it| it.crawl).find(|it| it.name.as_deref() == Some(title.as_str()));
-    let crawl = match same.filter(Crawl::is_import) {
-        Some(crawl) => crawl,
-        None => {
-            let crawl = Crawl {
-                keep: Keep::Text,
-                keep_tracking: true,
-                politeness: Politeness { robots: RobotsRules::Ignore, ..Politeness::default() },
-                ..request.into_crawl(now)
-            };
-            let new = NewCrawl { crawl, random: super::crawl::random()? };
-            open.store.create(new).map_err(refuse)?.crawl
-        }
-    };
-    let no = crawl.no;
-    // Until its end it is neither complete nor something that a service could go on with.
-    let unfinished = CrawlState::Paused { why: PauseReason::Import };
-    open.store.set_state(no, unfinished, now).map_err(refuse)?;
-    let mut importer = Importer::new(open.store.as_ref(), crawl);
-    let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
-    let mut count = 0_u64;
-    for (number, line) in (1_u64..).zip(lines.lines()) {
-        let line = line.map_err(|error| unreadable(path, &error))?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let document: ImportLine =
-            serde_json::from_str(&line).map_err(|error| bad_line(number, &error.to_string()))?;
-        let url = document.address().map_err(|why| bad_line(number, &why))?;
-        importer.add(document, url, now).map_err(refuse)?;
-        count += 1;
-        if count.is_multiple_of(SPACE_EVERY) {
-            backend::expect_space(open.store.as_ref(), free_bytes_min)?;
-        }
-        display.update_imported(Imported(count), clock.now());
-    }
-    importer.flush().map_err(refuse)?;
-    let state = CrawlState::Finished { why: FinishReason::Drained };
-    open.store.set_state(no, state, now).map_err(refuse)?;
-    if let Some(index) = &open.index {
-        let parser = parser_when_needed(&settings)?;
-        let indexer = Indexer::new(open.store.clone(), index.clone(), parser);
-        let indexer = indexer.leaving(free_bytes_min);
-        make_searchable(&indexer, &mut display)?;
-    }
-    display.finish();
-    open.store.close().map_err(refuse)?;
-    if session.global.json {
-        write_json_line(output, &json!({ "crawl": no.to_string(), "documents": count }))?;
-    } else {
-        writeln!(output, "{} documents imported as {no}", show_count(count))?;
-    }
-    Ok(0)
-}
-
-/// Makes everything searchable that is stored, and leaves the index in order. Gives the number of pages
-/// looked at.
-fn make_searchable(indexer: &Indexer, display: &mut ProgressDisplay) -> Result<u64, Message> {
-    let clock = SystemClock::new();
-    let failed = |error: telusur_engine::FollowError| backend::index_message(&error);
-    let progress = &mut |indexed: u64| {
-        display.update_indexing(Indexing { indexed, behind: 0 }, clock.now());
-    };
-    let looked_at = indexer.catch_up(progress).map_err(failed)?;
-    indexer.digest_links().map_err(failed)?;
-    if looked_at > 0 {
-        display.tell_compaction(indexer.index());
-        indexer.compact();
-    }
-    Ok(looked_at)
-}
-
-/// Looks after the search index.
-pub(super) fn index(session: &Session, command: &IndexCommand, output: &mut dyn Write) -> Outcome {
-    let space = match command {
-        IndexCommand::Rebuild { space } => Some(space),
-        IndexCommand::Status => None,
-    };
-    let settings = session.settings(space.map(SpaceArgs::given).unwrap_or_default())?.settings;
-    let dir = backend::data_dir(&settings);
-    if !backend::is_there(dir)? {
-        return Err(backend::nothing_yet(dir).into());
-    }
-    let free_bytes_min = space.map_or(0, |_| settings.bytes(Key::MinFreeDisk));
-    let open = match space {
-        Some(_) => backend::open_to_rebuild(dir, free_bytes_min)?,
-        None => backend::open(dir)?,
-    };
-    let failed = |error: &dyn std::fmt::Display| backend::index_message(error);
-    let index = match open.index.clone() {
-        Some(index) => index,
-        None => backend::open_index(dir)?,
-    };
-    let indexer = Indexer::new(open.store.clone(), index.clone(), parser_when_needed(&settings)?);
-    let indexer = indexer.leaving(free_bytes_min);
-    let mut display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
-    let looked_at = make_searchable(&indexer, &mut display)?;
-    display.finish();
-    let (bytes, stored) = index.disk_bytes().map_err(|error| failed(&error))?;
-    let upto = index.applied_upto();
-    open.store.close().map_err(|error| backend::store_message(&error))?;
-    if session.global.json {
-        let answer = json!({
-            "documents": index.doc_count(), "bytes": bytes, "stored_bytes": stored,
-            "applied_upto": upto, "pages_looked_at": looked_at,
-        });
-        write_json_line(output, &answer)?;
-    } else {
-        let count = show_count(index.doc_count());
-        let size = show_size(bytes);
-        writeln!(output, "{count} documents, {size} ({} of it texts)", show_size(stored))?;
-    }
-    Ok(0)
 }
 
 #[cfg(test)]

@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use telusur_engine::control::{self, Control};
+use telusur_engine::control;
 use telusur_engine::{
     Engine, EngineError, EngineOptions, EngineParts, FREE_BYTES_LEAST, Part, SystemClock,
 };
 use telusur_fetch::{Fetch, FetchSettings, OwnAddresses, WebFetcher};
 use telusur_ledger::StoreError;
-use telusur_model::{Clock, PageUrl, Timestamp};
+use telusur_model::Clock;
 use telusur_server::{Bounds, Service, ServiceError, ServiceParts, ServiceSettings};
 use telusur_store_embedded::DataDir;
 use tokio::net::TcpListener;
 
-use super::{Failure, Outcome, Session, crawl, key, linear};
+use super::{Failure, Outcome, Session, crawl, key};
 use crate::backend::{self, OpenStore, engine_message};
 use crate::cli::ServeArgs;
-use crate::crawl_request::CrawlRequest;
+use crate::crawl_request::{crawl_request, settings_of};
 use crate::foreground::{Signals, parse_threads, parser, parsers};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
@@ -90,10 +90,6 @@ async fn run(
     };
     let mut engine = Engine::start(parts, &options)
         .map_err(|error| cannot_run(&format!("start the engine: {error}")))?;
-    let control =
-        Control::of_engine(Arc::clone(&open.store), engine.handle()).with_index(open.index.clone());
-    let socket = control::serve(&open.control_socket, control)
-        .map_err(|error| cannot_run(&format!("open the control socket: {error}")))?;
     let service = Service::start(ServiceParts {
         store: Arc::clone(&open.store),
         engine: engine.handle(),
@@ -102,6 +98,9 @@ async fn run(
         settings: service,
     });
     let service = service.await.map_err(|error| service_message(&error))?;
+    // Who reaches the socket owns the directory.
+    let socket = control::serve(&open.control_socket, service.owner_control())
+        .map_err(|error| cannot_run(&format!("open the control socket: {error}")))?;
     tell(session, &listener, output)?;
     let mut signals = Signals::new().map_err(|error| cannot_run(&error.to_string()))?;
     let serving = telusur_server::serve(listener, service.clone());
@@ -194,10 +193,8 @@ fn service_settings(
     dir: &Path,
     listen: SocketAddr,
 ) -> Result<ServiceSettings, Message> {
-    let mut request = CrawlRequest::new(settings, Vec::<PageUrl>::new(), None);
-    request.limits.ids_per_host_max = linear::ids_per_host_max(settings);
-    request.fetch.cookies_txt = crawl::cookies_txt(settings)?;
-    request.fetch.basic_auth = crawl::logins(session, settings)?;
+    let mut request = crawl_request(settings);
+    crawl::add_secrets(session, settings, &mut request)?;
     if !request.fetch.allow_private.is_empty() {
         let allowed = request.fetch.allow_private.join(", ");
         session.talk.note(&format!("not only public addresses: {allowed} may be asked"));
@@ -215,7 +212,7 @@ fn service_settings(
         read_only: arguments.read_only,
         has_ui: !arguments.no_ui,
         keys_file: DataDir::keys_file(dir),
-        defaults: request.into_crawl(Timestamp(0)),
+        defaults: settings_of(&request)?,
         bounds,
     })
 }

@@ -4,7 +4,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use serde_json::json;
-use telusur_model::{Limits, QueryParams, Scope, ScopeRules, Secret, origin_of};
+use telusur_model::{
+    HeaderFault, Limits, QueryParams, Scope, ScopeRules, Secret, check_header, is_header_text,
+    origin_of,
+};
 
 use super::Opening;
 use crate::units;
@@ -343,11 +346,6 @@ fn read_header_text(text: &str, is_required: bool) -> Result<Value, BadValue> {
     Ok(Value::Text(text.to_owned()))
 }
 
-/// A line break would let a value forge a header; beyond ASCII, servers read what they like.
-fn is_header_text(text: &str) -> bool {
-    text.bytes().all(|byte| byte == b'\t' || byte == b' ' || byte.is_ascii_graphic())
-}
-
 fn read_patterns(patterns: Vec<String>) -> Result<Value, BadValue> {
     for pattern in &patterns {
         let rules = ScopeRules { exclude: vec![pattern.clone()], ..ScopeRules::default() };
@@ -409,19 +407,16 @@ fn read_header(text: &str) -> Result<(String, String), BadValue> {
     // The value may be a secret, and so may text in which no name can be told from it: only a name is
     // ever repeated.
     let (name, value) = text.split_once(':').ok_or_else(not_a_header)?;
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(BadValue::of(HIDDEN, "does not begin with the name of a header", form));
-    }
-    if !is_header_text(value) {
-        let problem = "has a value with a character that a header cannot carry";
-        return Err(BadValue::of(name, problem, form));
-    }
-    // These decide where a message ends and to whom it goes: never the user's business.
-    let own = ["host", "content-length", "transfer-encoding", "connection", "accept-encoding"];
-    if own.contains(&name.to_ascii_lowercase().as_str()) {
-        return Err(BadValue::of(name, "is a header that Telusur sets itself", "Leave it out"));
-    }
+    check_header(name, value).map_err(|fault| match fault {
+        HeaderFault::Name => BadValue::of(HIDDEN, "does not begin with the name of a header", form),
+        HeaderFault::Value => {
+            let problem = "has a value with a character that a header cannot carry";
+            BadValue::of(name, problem, form)
+        }
+        HeaderFault::Own => {
+            BadValue::of(name, "is a header that Telusur sets itself", "Leave it out")
+        }
+    })?;
     let name = origin.map_or_else(|| name.to_owned(), |origin| format!("{origin}={name}"));
     Ok((name, value.trim().to_owned()))
 }
@@ -457,15 +452,7 @@ fn read_login(text: &str) -> Result<Login, BadValue> {
 }
 
 fn read_query_params(text: &str) -> Result<Value, BadValue> {
-    let names = |list: &str| -> Option<Vec<String>> {
-        list.split(',').map(|name| (!name.is_empty()).then(|| name.to_owned())).collect()
-    };
-    let params = match text {
-        "keep" => Some(QueryParams::Keep),
-        "drop" => Some(QueryParams::DropAll),
-        _ => text.strip_prefix("drop=").and_then(names).map(QueryParams::Drop),
-    };
-    params
+    QueryParams::parse(text)
         .map(Value::QueryParams)
         .ok_or_else(|| BadValue::new("is not a choice", "Write keep, drop or drop=name,name"))
 }
@@ -526,11 +513,7 @@ impl Value {
             Self::Headers(headers) => {
                 json!(headers.iter().map(|(name, _)| format!("{name}: ***")).collect::<Vec<_>>())
             }
-            Self::QueryParams(QueryParams::Keep) => json!("keep"),
-            Self::QueryParams(QueryParams::DropAll) => json!("drop"),
-            Self::QueryParams(QueryParams::Drop(names)) => {
-                json!(format!("drop={}", names.join(",")))
-            }
+            Self::QueryParams(params) => json!(params.text()),
             Self::FailOn(fail_on) => json!(fail_on.to_string()),
             Self::Proxy(None) => json!(""),
             Self::Proxy(Some(proxy)) => json!(without_userinfo(proxy.reveal())),

@@ -12,6 +12,7 @@ use telusur_parse_pool::{Parser, Reading};
 use super::super::{Outcome, Session};
 use super::{Id, answer_lines};
 use crate::cli::InspectPageArgs;
+use crate::foreground::parsers;
 use crate::message::{Code, Message, shown};
 use crate::page_view::PageView;
 use crate::parsing::{no_parser, not_parsed, parser_when_needed};
@@ -31,7 +32,7 @@ pub(in crate::commands) fn inspect_page(
     arguments: &InspectPageArgs,
     output: &mut dyn Write,
 ) -> Outcome {
-    let parser = parser_when_needed(&session.settings(Vec::new())?.settings)?;
+    let parser = parser_when_needed(parsers(&session.settings(Vec::new())?.settings))?;
     if arguments.jsonl {
         return answer_lines(session, output, QUESTION, |question| answer(&*parser, question));
     }
