@@ -25,6 +25,7 @@ use crate::faults::{self, Faults, is_of_reading, may_be_of_crawl};
 use crate::pipeline::Load;
 use crate::prerequisites::{StoredRobots, is_fresh};
 use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
+use crate::single_fetch::Singles;
 use crate::supervision::{Part, Supervisor};
 
 /// Visits in one group: more would only make the others wait longer.
@@ -236,6 +237,8 @@ impl Writer {
             CommitWork::Prerequisite { visit, requested_at, body_bytes, end } => {
                 group.load.add(&visit, body_bytes);
                 self.under_way.fetch_sub(1, Ordering::AcqRel);
+                // The store knows no crawl that a single fetch belongs to.
+                let requested_at = requested_at.filter(|_| !Singles::is_single(visit.crawl));
                 group.step.extend(requested_at.map(|at| LedgerEvent::HostNoted {
                     crawl: visit.crawl,
                     host: visit.url.host(),

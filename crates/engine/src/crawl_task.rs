@@ -24,6 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub(crate) use self::lifecycle::DRAIN_MS_MAX;
 use self::lifecycle::EndingCrawl;
+pub(crate) use self::lifecycle::delay_over;
 pub(crate) use self::waits::Waits;
 use crate::asked_before::AskedLately;
 use crate::change::CrawlChange;
@@ -44,6 +45,7 @@ use crate::patience::Patience;
 use crate::pipeline::{Block, Load, Pipeline};
 use crate::prerequisites::Prerequisites;
 use crate::progress::{RateMeter, WalksShown, snapshot};
+use crate::single_fetch::{FetchReply, FetchStart, Singles};
 use crate::supervision::{Part, Supervisor};
 
 /// Pages that may be stored and not yet searchable before the crawl waits: what the index takes in
@@ -107,7 +109,7 @@ impl Event {
                 | Written::State { crawl, .. },
             ) => Some(*crawl),
             Self::Written(Written::Step { .. } | Written::Space { .. })
-            | Self::Command(Command::Shutdown { .. })
+            | Self::Command(Command::Shutdown { .. } | Command::Fetch { .. })
             | Self::Requested { .. }
             | Self::Addressed { .. }
             | Self::Parsed { .. }
@@ -155,6 +157,11 @@ pub(crate) enum Command {
         change: Box<CrawlChange>,
         reply: Reply,
     },
+    /// Somebody wants a page that is stored nowhere.
+    Fetch {
+        start: Box<FetchStart>,
+        reply: FetchReply,
+    },
     /// URLs that failed join the queue again.
     Again {
         crawl: CrawlNo,
@@ -190,6 +197,7 @@ pub(crate) struct CrawlTask {
     /// Work for the writer that found its channel full.
     pub(crate) backlog: VecDeque<CommitWork>,
     pub(crate) prerequisites: Prerequisites,
+    pub(crate) singles: Singles,
     pub(crate) followers: Followers,
     pub(crate) pipeline: Pipeline,
     pub(crate) is_shutting_down: bool,
@@ -246,6 +254,7 @@ impl CrawlTask {
         loop {
             let wake = self.hand_out()?;
             if self.is_shutting_down && self.crawls.is_empty() && self.backlog.is_empty() {
+                self.note_singles()?;
                 return self.finish_followers().await;
             }
             let pause_ms = wake.map_or(u64::MAX, |at| at.ms_since(self.clock.now()));
@@ -281,6 +290,7 @@ impl CrawlTask {
 
     /// Asks the frontier until it has nothing more for now. Gives the moment to ask again.
     fn hand_out(&mut self) -> Result<Option<Moment>, EngineError> {
+        self.look_for_robots_again()?;
         self.send_backlog()?;
         loop {
             let is_full = self.apply_back_pressure();
@@ -293,11 +303,15 @@ impl CrawlTask {
                     let faults = Arc::clone(&self.faults);
                     faults.watch(&[visit.crawl], || self.dispatch(visit))?;
                 }
-                Next::NeedAddress { crawl, url } => match self.crawls.get(&crawl) {
-                    Some(running) => self.fetch.resolve(url, &running.context),
+                Next::NeedAddress { crawl, url } => match self.context_of(crawl) {
+                    Some(context) => self.fetch.resolve(url, context),
                     None => self.frontier.address(&url.host(), None, self.clock.now()),
                 },
                 Next::NeedRobots { crawl, url } => self.need_robots(crawl, &url)?,
+                // The one URL of a single fetch is in memory.
+                Next::NeedUrls { crawl, host, region, .. } if Singles::is_single(crawl) => {
+                    self.frontier.refill(crawl, &host, region, Vec::new(), true);
+                }
                 Next::NeedUrls { crawl, host, region, after, max } => {
                     self.write(CommitWork::Refill { crawl, host, region, after, max })?;
                 }
@@ -326,6 +340,10 @@ impl CrawlTask {
     }
 
     fn dispatch(&mut self, mut visit: Visit) -> Result<(), EngineError> {
+        if Singles::is_single(visit.crawl) {
+            self.dispatch_single(visit);
+            return Ok(());
+        }
         let now = self.clock.now();
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             self.frontier.skipped(&visit, now);
@@ -393,6 +411,10 @@ impl CrawlTask {
         let Arrival { visit, mut fetched } = arrival;
         let body_bytes = fetched.body_bytes();
         self.pipeline.end_fetch(&visit, &fetched);
+        if Singles::is_single(visit.crawl) {
+            self.single_fetched(visit, fetched);
+            return Ok(());
+        }
         let Some(running) = self.crawls.get_mut(&visit.crawl) else {
             // The crawl ended without waiting for it: the visit stays queued. Its host is free again,
             // for others too, and what it said about the network counts like any other answer.
@@ -506,6 +528,7 @@ impl CrawlTask {
     fn tick(&mut self) -> Result<(), EngineError> {
         let now = self.clock.now();
         self.watch_machine(now)?;
+        self.check_singles(now);
         let crawls: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in crawls {
             self.account(crawl, now, ACCOUNT_MS)?;

@@ -8,11 +8,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use telusur_fetch::Fetch;
+use telusur_fetch::robots::{Rules, product_token};
 use telusur_frontier::Frontier;
 use telusur_index::SearchIndex;
 use telusur_ledger::{Event as LedgerEvent, Step, Store, StoreError};
 use telusur_model::{
-    Clock, Crawl, CrawlNo, CrawlState, FinishReason, PauseReason, Progress, Visit,
+    Clock, Crawl, CrawlNo, CrawlState, FinishReason, PageUrl, PauseReason, Progress, Visit,
 };
 use telusur_parse_pool::Parser;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -34,7 +35,9 @@ use crate::page_source::StoredSource;
 use crate::parse_queue::ParseQueue;
 use crate::parse_stage::{self, ParseWorker};
 use crate::pipeline::{PIPELINE_VISITS_MAX, Pipeline};
+use crate::prerequisites::{StoredRobots, is_fresh};
 use crate::removals::{RemovalCalls, RemovalThread, end_followed_removals};
+use crate::single_fetch::{Arrived, FetchError, FetchRequest, FetchStart, Singles};
 use crate::supervision::Supervisor;
 
 /// Events waiting for the crawl task; senders wait when it is full.
@@ -72,6 +75,7 @@ pub struct EngineOptions {
 
 /// A running engine.
 pub struct Engine {
+    free_bytes_min: u64,
     store: Arc<dyn Store>,
     parser: Arc<dyn Parser>,
     clock: Arc<dyn Clock>,
@@ -91,6 +95,7 @@ pub struct Engine {
 /// Asks a running engine for things; can be cloned and handed to other tasks.
 #[derive(Clone)]
 pub struct EngineHandle {
+    free_bytes_min: u64,
     store: Arc<dyn Store>,
     parser: Arc<dyn Parser>,
     clock: Arc<dyn Clock>,
@@ -135,7 +140,7 @@ impl Engine {
             fresh_pages: fresh_pages.clone(),
         };
         let parsers = parse_stage::start(threads, &parse_queue, &reader, &supervisor)?;
-        let source = || StoredSource::new(Arc::clone(&store)).with_parser(Arc::clone(&parser));
+        let source = || StoredSource::new(Arc::clone(&store), Arc::clone(&parser));
         let index = index.map(|index| FollowerParts {
             follower: Box::new(IndexFollower::new(index)),
             // Pages that the crawl has just read are taken out of their cache, by one follower.
@@ -172,6 +177,7 @@ impl Engine {
             crawls: BTreeMap::new(),
             backlog: VecDeque::new(),
             prerequisites: Default::default(),
+            singles: Singles::default(),
             pipeline: Pipeline::default(),
             is_shutting_down: false,
             waits: Waits::default(),
@@ -179,6 +185,7 @@ impl Engine {
         };
         let task = tokio::spawn(task.run());
         Ok(Self {
+            free_bytes_min: options.free_bytes_min,
             store,
             parser,
             clock,
@@ -199,6 +206,7 @@ impl Engine {
     /// For those who ask it for things.
     pub fn handle(&self) -> EngineHandle {
         EngineHandle {
+            free_bytes_min: self.free_bytes_min,
             store: Arc::clone(&self.store),
             parser: Arc::clone(&self.parser),
             clock: Arc::clone(&self.clock),
@@ -358,7 +366,7 @@ impl EngineHandle {
     }
 
     /// Who reads pages in this process.
-    pub(crate) fn parser(&self) -> Arc<dyn Parser> {
+    pub fn parser(&self) -> Arc<dyn Parser> {
         Arc::clone(&self.parser)
     }
 
@@ -375,6 +383,11 @@ impl EngineHandle {
             | CrawlState::Paused { why: PauseReason::EngineStopped } => false,
             CrawlState::Running | CrawlState::Paused { .. } => true,
         })
+    }
+
+    /// Space on the disk below which all crawls of this process pause.
+    pub(crate) fn free_bytes_min(&self) -> u64 {
+        self.free_bytes_min
     }
 
     /// Why no further crawl should be started now: it would only wait with the others.
@@ -411,6 +424,41 @@ impl EngineHandle {
         let (record, hosts, runs) = loaded.await.map_err(|_| RequestError::Stopped)??;
         let record = record.ok_or_else(|| RequestError::NoSuchCrawl(crawl.to_string()))?;
         self.ask(|reply| Command::Run { record: Box::new(record), hosts, runs, reply }).await
+    }
+
+    /// Fetches one page, which is stored nowhere: as a visit of this engine, through the gates that all visits
+    /// go through. Dropping the future gives it up.
+    pub async fn fetch(&self, request: FetchRequest) -> Result<Arrived, FetchError> {
+        let store = Arc::clone(&self.store);
+        let wall = Arc::clone(&self.clock);
+        let asked_before = Arc::clone(&self.asked_before);
+        let prepared = tokio::task::spawn_blocking(move || {
+            let context = CrawlContext::new(request.crawl(), store.key_seed())?;
+            let no = context.crawl.no;
+            let asked_lately = asked_before.lately(store.as_ref(), no, wall.wall())?;
+            Ok::<_, RequestError>(FetchStart { request, context, asked_lately })
+        });
+        let start = Box::new(prepared.await.map_err(|_| RequestError::Stopped)??);
+        let (reply, answer) = oneshot::channel();
+        let events = self.events.upgrade().ok_or(RequestError::Stopped)?;
+        let event = Event::Command(Command::Fetch { start, reply });
+        events.send(event).await.map_err(|_| RequestError::Stopped)?;
+        drop(events);
+        answer.await.map_err(|_| RequestError::Stopped)?
+    }
+
+    /// The rules of a URL's origin that were read within the last day, as this crawler reads them. Blocks.
+    pub fn stored_rules(
+        &self,
+        url: &PageUrl,
+        user_agent: &str,
+    ) -> Result<Option<Arc<Rules>>, StoreError> {
+        let row = self.store.origin(&url.origin())?;
+        let now = self.clock.wall();
+        let fresh = row.filter(|row| is_fresh(row.asked_at, now));
+        Ok(fresh
+            .and_then(|row| StoredRobots::of(row, product_token(user_agent)))
+            .map(|it| it.rules))
     }
 
     /// Pauses a crawl, once its visits under way have ended.

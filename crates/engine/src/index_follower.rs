@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use telusur_index::{DocKey, IndexDoc, IndexError, LinkLag, OutLink, SearchIndex};
 use telusur_ledger::Store;
 use telusur_model::{Link, PageRecord, PageUrl, SearchPage, UrlKey, UrlKeyer};
+use telusur_parse_pool::Parser;
 
 use crate::followers::{
     ChangeBatch, ChangeSource, FollowError, FollowedChange, FollowedPage, Follower, FollowerHealth,
@@ -260,9 +261,9 @@ pub struct Indexer {
 }
 
 impl Indexer {
-    /// An indexer between these two, which reads pages in this process.
-    pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>) -> Self {
-        Self { source: StoredSource::new(Arc::clone(&store)), store, index }
+    /// An indexer between these two. Pages are read by this parser.
+    pub fn new(store: Arc<dyn Store>, index: Arc<SearchIndex>, parser: Arc<dyn Parser>) -> Self {
+        Self { source: StoredSource::new(Arc::clone(&store), parser), store, index }
     }
 
     /// The same, leaving this much space on the disk.

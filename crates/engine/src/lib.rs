@@ -86,5 +86,5 @@ pub use crate::index_lease::{
 };
 pub use crate::linear_run::{ResumeNote, accept_run};
 pub use crate::removals::delete_removed_for_a_moment;
-pub use crate::single_fetch::{Arrived, NotFetched, SingleFetch};
+pub use crate::single_fetch::{Arrived, FetchError, FetchRequest, NotFetched};
 pub use crate::supervision::{Part, SupervisedTask, Supervisor};

@@ -8,14 +8,14 @@ use telusur_ledger::{CrawlRecord, Store, StoreChange, StoreError};
 use telusur_model::{
     CrawlNo, Findings, PageRecord, ParsedPage, RawPage, RobotsAnswer, SearchPage, UrlKeyer,
 };
-use telusur_parse_pool::{InProcess, Parser, Reading, VisibleText};
+use telusur_parse_pool::{Parser, Reading, VisibleText};
 
 use crate::commit_stage::FREE_BYTES_LEAST;
 use crate::followers::{
     ChangeBatch, ChangeSource, FollowError, FollowedChange, FollowedPage, PageContent,
 };
 use crate::fresh_pages::FreshPages;
-use crate::stored_page::{stored_answer, unreadable};
+use crate::stored_page::{parse_failed, stored_answer, unreadable};
 
 /// Pages that are read together: a child is woken once for all of them.
 const READ_TOGETHER: usize = 16;
@@ -95,11 +95,11 @@ impl StoredSource {
         }
     }
 
-    /// The pages of this store, read by this process.
-    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+    /// The pages of this store, read by this parser.
+    pub(crate) fn new(store: Arc<dyn Store>, parser: Arc<dyn Parser>) -> Self {
         Self {
             store,
-            parser: Arc::new(InProcess::default()),
+            parser,
             fresh_pages: Arc::default(),
             rights: Mutex::default(),
             crawls: Mutex::default(),
@@ -110,11 +110,6 @@ impl StoredSource {
     /// The same pages, as long as this much space is left.
     pub(crate) fn leaving(self, free_bytes_min: u64) -> Self {
         Self { free_bytes_min: self.free_bytes_min.max(free_bytes_min), ..self }
-    }
-
-    /// The same pages, with another reader.
-    pub(crate) fn with_parser(self, parser: Arc<dyn Parser>) -> Self {
-        Self { parser, ..self }
     }
 
     /// The same pages, beside a crawl that caches those that it has just parsed.
@@ -168,6 +163,7 @@ impl StoredSource {
             Kept::Answer(answer) => match readings.next()?.reading {
                 Reading::Read(page) => Some(*page),
                 Reading::Failed { why } => {
+                    let why = parse_failed(&why);
                     tracing::warn!(url = %answer.url, why, "a page cannot be indexed");
                     None
                 }

@@ -15,10 +15,11 @@ use telusur_model::{
 
 use crate::commit_stage::CommitWork;
 use crate::context::CrawlContext;
-use crate::crawl_task::{CrawlTask, Running};
+use crate::crawl_task::CrawlTask;
 use crate::error::EngineError;
 use crate::learned::forbidding_rule;
 use crate::robots_reading::{PrerequisiteEnd, RobotsEnd};
+use crate::single_fetch::Singles;
 use crate::sitemap_reading::discovery;
 
 /// Longest that rules are relied on (RFC 9309, 2.4).
@@ -100,6 +101,13 @@ impl Prerequisites {
         self.rule_lines = self.origins.values().map(Standing::weight).sum();
     }
 
+    /// Whether another single fetch has asked for the rules of a URL's origin, and has no answer yet.
+    pub(crate) fn is_read_by_other(&self, crawl: CrawlNo, url: &PageUrl) -> bool {
+        let (_, host, door) = key_of(crawl, url);
+        let mut others = self.under_way.iter().filter(|key| key.0 != crawl);
+        others.any(|key| Singles::is_single(key.0) && key.1 == host && key.2 == door)
+    }
+
     fn remember(&mut self, key: Key, rules: Known) {
         self.ticks += 1;
         let standing = Standing { rules, looked_up: self.ticks };
@@ -152,8 +160,13 @@ impl Prerequisites {
     }
 
     fn next_place(&mut self) -> QueuePlace {
+        QueuePlace { lane: Lane::Prerequisite, order: 0, seq: self.next_seq() }
+    }
+
+    /// A number that no visit has that is in no queue of the store.
+    pub(crate) fn next_seq(&mut self) -> u64 {
         self.seq += 1;
-        QueuePlace { lane: Lane::Prerequisite, order: 0, seq: self.seq }
+        self.seq
     }
 }
 
@@ -188,11 +201,11 @@ impl CrawlTask {
     /// The frontier waits for the rules of an origin: the store may know them.
     pub(crate) fn need_robots(&mut self, crawl: CrawlNo, url: &PageUrl) -> Result<(), EngineError> {
         let key = key_of(crawl, url);
-        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
-        if !self.prerequisites.under_way.insert(key) {
+        let Some(context) = self.context_of(crawl) else { return Ok(()) };
+        let product_token = context.product_token.clone();
+        if self.waits_for_robots_of_other(crawl, url) || !self.prerequisites.under_way.insert(key) {
             return Ok(());
         }
-        let product_token = running.context.product_token.clone();
         self.write(CommitWork::Robots { crawl, url: url.clone(), product_token })
     }
 
@@ -269,12 +282,12 @@ impl CrawlTask {
     ) -> Result<(), EngineError> {
         let crawl = visit.crawl;
         self.frontier.committed(crawl, &visit.url.host(), visit.place, false);
-        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
+        let Some(context) = self.context_of(crawl) else { return Ok(()) };
         match end {
             PrerequisiteEnd::Robots(end) => self.robots_ended(visit, end),
             PrerequisiteEnd::Probe(look) => {
                 if let Some(look) = look {
-                    running.context.soft_404.learn(visit.url.origin(), look);
+                    context.soft_404.learn(visit.url.origin(), look);
                 }
                 Ok(())
             }
@@ -306,16 +319,17 @@ impl CrawlTask {
                 self.remember(key_of(crawl, &origin), barred);
                 // URLs that wait are put off, with the reason. Ids are without number: they wait
                 // until the rules are known, or are known to be out of reach.
-                let is_linear = |running: &Running| running.context.crawl.seeds.linear().is_some();
-                if !self.crawls.get(&crawl).is_some_and(is_linear) {
+                let is_linear =
+                    |context: &Arc<CrawlContext>| context.crawl.seeds.linear().is_some();
+                if !self.context_of(crawl).is_some_and(is_linear) {
                     let known = RobotsKnown { until: due, crawl_delay_ms: None };
                     self.tell_robots(crawl, &origin, known);
                 }
                 Ok(())
             }
             RobotsEnd::Unreachable { row, why, detail } => {
-                let allows = self.crawls.get(&crawl).is_some_and(|running| {
-                    let robots = running.context.crawl.politeness.robots;
+                let allows = self.context_of(crawl).is_some_and(|context| {
+                    let robots = context.crawl.politeness.robots;
                     robots == RobotsRules::UnreachableAllows && why == Reason::RobotsUnreachable
                 });
                 if allows {
@@ -342,8 +356,7 @@ impl CrawlTask {
     ) -> Result<(), EngineError> {
         let key = key_of(crawl, url);
         self.prerequisites.under_way.remove(&key);
-        let Some(running) = self.crawls.get(&crawl) else { return Ok(()) };
-        let context = Arc::clone(&running.context);
+        let Some(context) = self.context_of(crawl).map(Arc::clone) else { return Ok(()) };
         if let Some(look) = row.not_found {
             context.soft_404.learn(row.origin.clone(), look);
             self.prerequisites.pages_seen.insert(key.clone(), None);
@@ -374,9 +387,9 @@ impl CrawlTask {
 
     /// Lets new links be judged by the rules of an origin, as far as they are known.
     fn show_rules(&self, key: &Key) {
-        let Some(running) = self.crawls.get(&key.0) else { return };
+        let Some(context) = self.context_of(key.0) else { return };
         let rules = self.prerequisites.rules_of(key);
-        running.context.learned.set_rules(key.1.clone(), key.2, rules);
+        context.learned.set_rules(key.1.clone(), key.2, rules);
     }
 
     fn tell_robots(&mut self, crawl: CrawlNo, url: &PageUrl, known: RobotsKnown) {

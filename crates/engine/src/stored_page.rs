@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use telusur_ledger::{Body, Store, StoreError};
-use telusur_model::{CrawlNo, PageContent, PageRecord, ParsedPage, RawPage};
+use telusur_model::{CrawlNo, PageContent, PageRecord, ParsedPage, RawPage, Reason};
 use telusur_parse_pool::{Parser, PoolError, Reading};
 
 /// Reads stored pages again.
@@ -14,14 +14,42 @@ pub(crate) struct StoredPages {
     pub(crate) parser: Arc<dyn Parser>,
 }
 
+/// What is in a stored page.
+#[derive(Debug)]
+pub(crate) enum Stored<T> {
+    /// This.
+    Read(Box<T>),
+    /// Nothing of it is kept, or it could not be parsed when it came.
+    NotKept,
+    /// It breaks the parser now.
+    Failed {
+        /// How, for people.
+        why: String,
+    },
+}
+
+impl<T> Stored<T> {
+    fn of(reading: Result<Reading<T>, PoolError>) -> Result<Self, StoreError> {
+        Ok(match reading.map_err(unreadable)? {
+            Reading::Read(found) => Self::Read(found),
+            Reading::Failed { why } => Self::Failed { why },
+        })
+    }
+}
+
+/// The words for a page that breaks the parser.
+pub(crate) fn parse_failed(why: &str) -> String {
+    format!("{}: {why}", Reason::ParseFailed)
+}
+
 impl StoredPages {
-    /// What a crawl goes by in a stored page; `None` if nothing of it is kept, or it cannot be
-    /// parsed.
-    pub(crate) fn parsed(&self, page: &PageRecord) -> Result<Option<ParsedPage>, StoreError> {
+    /// What a crawl goes by in a stored page.
+    pub(crate) fn parsed(&self, page: &PageRecord) -> Result<Stored<ParsedPage>, StoreError> {
         if let Some(raw) = self.readable(page)? {
-            return found(self.parser.parse(&raw));
+            return Stored::of(self.parser.parse(&raw));
         }
-        page.parsed.map(|blob| self.store.parsed(page.crawl, blob)).transpose()
+        let Some(blob) = page.parsed else { return Ok(Stored::NotKept) };
+        Ok(Stored::Read(Box::new(self.store.parsed(page.crawl, blob)?)))
     }
 
     /// The answer of a page whose body is kept, unless it has broken the parser before.
@@ -37,23 +65,15 @@ impl StoredPages {
         self.parser.parse(answer).map_err(unreadable)
     }
 
-    /// Everything that is in a stored page, by the present extractor; `None` if nothing of it is
-    /// kept, or it cannot be parsed. Where only an extract is kept, there are no more kinds of
-    /// content than it has.
-    pub(crate) fn content(&self, page: &PageRecord) -> Result<Option<PageContent>, StoreError> {
+    /// Everything that is in a stored page, by the present extractor. Where only an extract is kept, there
+    /// are no more kinds of content than it has.
+    pub(crate) fn content(&self, page: &PageRecord) -> Result<Stored<PageContent>, StoreError> {
         if let Some(raw) = self.readable(page)? {
-            return found(self.parser.read(&raw));
+            return Stored::of(self.parser.read(&raw));
         }
-        let Some(blob) = page.parsed else { return Ok(None) };
+        let Some(blob) = page.parsed else { return Ok(Stored::NotKept) };
         let content = PageContent::from(self.store.parsed(page.crawl, blob)?);
-        Ok(Some(PageContent { bytes: page.bytes, ..content }))
-    }
-}
-
-fn found<T>(reading: Result<Reading<T>, PoolError>) -> Result<Option<T>, StoreError> {
-    match reading.map_err(unreadable)? {
-        Reading::Read(found) => Ok(Some(*found)),
-        Reading::Failed { .. } => Ok(None),
+        Ok(Stored::Read(Box::new(PageContent { bytes: page.bytes, ..content })))
     }
 }
 

@@ -589,7 +589,7 @@ impl CrawlState {
     }
 
     /// When the crawl as a whole may begin another visit; `None`: only an event can allow it.
-    fn not_before(&self) -> Option<Moment> {
+    pub(crate) fn not_before(&self) -> Option<Moment> {
         // Each outstanding visit may become a page, so it counts as one until it is known.
         let is_at_limit =
             self.pages_max.is_some_and(|max| self.pages_done + self.outstanding >= max);

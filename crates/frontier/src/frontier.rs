@@ -13,6 +13,7 @@ use crate::back_pressure::SiteWatch;
 use crate::charges::Charges;
 use crate::crawl::{CrawlState, SiteId};
 use crate::decision::{AskedEarlier, CrawlStart, Disposition, IdEnd, Region, RobotsKnown};
+use crate::gate::Opening;
 use crate::head::Waiting;
 use crate::host::{AddressState, HostId, Hosts, InFlight, Lookup};
 use crate::ids::Ids;
@@ -452,6 +453,21 @@ impl Frontier {
         let host = self.hosts.get(self.hosts.id(host)?);
         let delay_ms = host.pace.learned_ms().max(self.crawl_delay_ms(host));
         (delay_ms > own_ms).then_some(delay_ms)
+    }
+
+    /// When a crawl may ask a host at the earliest, by what is known now; `None` if only an event can allow
+    /// it. Others may have their turn first.
+    pub fn may_ask_at(&self, crawl: CrawlNo, host: &Host) -> Option<Moment> {
+        let id = self.known_queue(crawl, host)?;
+        let host = self.hosts.get(id);
+        let address = host.known_address().map(|address| self.address_opening(address));
+        let openings = [Some(host.opening(self.host_terms(host))), address];
+        let mut at = self.crawl(crawl).not_before()?;
+        for opening in openings.into_iter().flatten() {
+            let Opening::At(moment) = opening else { return None };
+            at = at.max(moment);
+        }
+        Some(at)
     }
 
     /// The hosts of a crawl that must not be asked yet because of a request, and when that was sent. A

@@ -1,4 +1,4 @@
-//! [`InMemory`]: rows and bodies in memory, for tests of the ledger. Handles to one storage share its
+//! [`InMemory`]: rows and bodies in memory, for tests of the ledger and for commands that store nothing. Handles to one storage share its
 //! content, so that a ledger can be dropped and opened again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use telusur_model::RawPage;
 use crate::child_main::CHILD_COMMAND;
 use crate::frames::{self, Depth, Frame, FrameError, ParseReply};
 use crate::jail::JailReport;
-use crate::socket::{self, ChildStream, Rendezvous, poll};
+use crate::socket::{self, ChildStream, poll};
 use crate::watch::{Interrupts, LimitHit, Task, Watch};
 
 /// CPU that a child may use in its whole life. The parent watches every page, and sends a child away
@@ -61,7 +62,7 @@ impl Default for ChildLimits {
 pub struct ChildProgram {
     /// The executable.
     pub path: PathBuf,
-    /// What makes it a child; the socket and the memory limit are put behind.
+    /// What makes it a child; the memory limit is put behind.
     pub arguments: Vec<OsString>,
 }
 
@@ -106,19 +107,10 @@ impl ParserChild {
     pub(crate) fn start(
         program: &ChildProgram,
         limits: &ChildLimits,
-        socket: &Path,
     ) -> Result<(Self, JailReport), String> {
-        let at = |error: io::Error| format!("socket {}: {error}", socket.display());
-        let rendezvous = Rendezvous::at(socket.to_owned()).map_err(at)?;
-        let mut process = Process::spawn(program, limits, rendezvous.path())
+        let (stream, input) = socket::pair().map_err(|error| format!("open a socket: {error}"))?;
+        let process = Process::spawn(program, limits, input)
             .map_err(|error| format!("run {}: {error}", program.path.display()))?;
-        let stream = match process.connection(&rendezvous, limits.wall_max) {
-            Ok(Some(stream)) => stream,
-            Ok(None) => return Err(format!("it did not connect: {}", process.last_words())),
-            Err(error) => return Err(at(error)),
-        };
-        stream.set_nonblocking(true).map_err(at)?;
-        socket::make_room(&stream).map_err(at)?;
         let mut child = Self { process, stream, limits: *limits, wear: Duration::ZERO };
         let task = Interrupts::default().task();
         match Frame::read(&mut child.line(task)).and_then(Frame::into_hello) {
@@ -252,18 +244,19 @@ struct Unanswered {
 struct Process(Child);
 
 impl Process {
-    fn spawn(program: &ChildProgram, limits: &ChildLimits, socket: &Path) -> io::Result<Self> {
+    /// `input`: the child's end of the connection. It is closed here, so that the death of the child closes
+    /// the connection.
+    fn spawn(program: &ChildProgram, limits: &ChildLimits, input: OwnedFd) -> io::Result<Self> {
         let child = Command::new(&program.path)
             .arg0("telusur")
             .args(&program.arguments)
-            .arg(std::path::absolute(socket)?)
             .arg(limits.memory_bytes.to_string())
             .env_clear()
             // mimalloc reserves 1 GiB of writable memory at its start. No limit that is set later
             // would keep the child from using it.
             .env("MIMALLOC_ARENA_RESERVE", "32MiB")
             .current_dir("/")
-            .stdin(Stdio::null())
+            .stdin(input)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()?;
@@ -272,22 +265,6 @@ impl Process {
 
     fn pid(&self) -> u32 {
         self.0.id()
-    }
-
-    /// Waits for the child at the rendezvous; `None` if it died, or did not come.
-    fn connection(&self, at: &Rendezvous, time_max: Duration) -> io::Result<Option<UnixStream>> {
-        loop {
-            let mut events = vec![PollFd::new(at, PollFlags::IN)];
-            events.extend(self.0.stderr.as_ref().map(|end| PollFd::new(end, PollFlags::empty())));
-            if poll(&mut events, Some(time_max))? == 0
-                || !events[0].revents().contains(PollFlags::IN)
-            {
-                return Ok(None);
-            }
-            if let Some(stream) = at.take(self.pid())? {
-                return Ok(Some(stream));
-            }
-        }
     }
 
     /// How the child ended, in words; if it has not ended yet, it does now.

@@ -1,12 +1,11 @@
 //! The other end of the socket: a process that reads pages until its parent hangs up.
 //!
-//! It starts no thread, reads no settings and opens nothing but the socket it is told to connect
-//! to, then locks itself in and says hello.
+//! It starts no thread, reads no settings and opens nothing: the socket is its standard input. It locks
+//! itself in and says hello.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -45,8 +44,8 @@ pub fn child_if_asked() -> Option<ExitCode> {
     }))
 }
 
-/// Runs as a child: connects, locks itself in, and reads pages until the parent hangs up. `arguments`
-/// are what follows the program's own: the socket and the memory limit.
+/// Runs as a child: locks itself in, and reads pages until the parent hangs up. `arguments` are what follows
+/// the program's own: the memory limit.
 pub fn child_main(
     arguments: impl Iterator<Item = OsString>,
     read: impl FnMut(&RawPage, Depth) -> ParseReply,
@@ -65,17 +64,15 @@ fn run(
     mut arguments: impl Iterator<Item = OsString>,
     read: impl FnMut(&RawPage, Depth) -> ParseReply,
 ) -> Result<(), FrameError> {
-    let (Some(path), Some(memory_bytes)) = (
-        arguments.next().map(PathBuf::from),
-        arguments.next().and_then(|text| text.to_str()?.parse().ok()),
-    ) else {
-        let text = "this command is for the program itself: it needs a socket and a memory limit";
-        return Err(FrameError::Io(io::Error::new(io::ErrorKind::InvalidInput, text)));
+    let misused = || {
+        let text = "this command is for the program itself: it needs a socket as standard input, \
+                    and a memory limit";
+        FrameError::Io(io::Error::new(io::ErrorKind::InvalidInput, text))
     };
+    let memory_bytes = arguments.next().and_then(|text| text.to_str()?.parse().ok());
+    let memory_bytes = memory_bytes.ok_or_else(misused)?;
     jail::prepare()?;
-    let stream = socket::connect(&path)?;
-    stream.set_nonblocking(true)?;
-    socket::make_room(&stream)?;
+    let stream = socket::of_parent().map_err(|_| misused())?;
     let limits = JailLimits { memory_bytes, cpu_seconds: CHILD_CPU_SECONDS_MAX };
     let jail = jail::lock_in(&stream, limits)?;
     let mut line = ChildStream::new(&stream, Endless);

@@ -1,7 +1,6 @@
 //! [`ParserPool`]: leases jailed children to the threads that parse, and replaces the dead.
 
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,9 +28,6 @@ const PAUSE_PIECE: Duration = Duration::from_millis(50);
 /// How a pool is run.
 #[derive(Clone, Debug)]
 pub struct PoolSettings {
-    /// Where children meet their parent: a path, short enough for a socket or not, that is free or
-    /// has a stale socket.
-    pub socket: PathBuf,
     /// How many children; at least one.
     pub children: usize,
     /// What is run as a child.
@@ -45,9 +41,8 @@ pub struct PoolSettings {
 
 impl PoolSettings {
     /// As many children of this very program, with the usual limits.
-    pub fn new(socket: impl Into<PathBuf>, children: usize) -> io::Result<Self> {
+    pub fn new(children: usize) -> io::Result<Self> {
         Ok(Self {
-            socket: socket.into(),
             children,
             program: ChildProgram::this_program()?,
             limits: ChildLimits::default(),
@@ -89,10 +84,10 @@ struct Places {
 impl ParserPool {
     /// Starts all children and has one of them read a page. Fails if any of this does.
     pub fn start(settings: PoolSettings) -> Result<Self, PoolError> {
-        let PoolSettings { socket, children, program, limits, pause_first } = settings;
+        let PoolSettings { children, program, limits, pause_first } = settings;
         let children = children.max(1);
         let start = |why| PoolError::Start { why };
-        let spawner = Spawner::open(SpawnSettings { program, limits, socket })
+        let spawner = Spawner::open(SpawnSettings { program, limits })
             .map_err(|error| start(error.to_string()))?;
         let (first, jail) = spawner.child().map_err(start)?;
         let mut resting = vec![first];
@@ -106,6 +101,9 @@ impl ParserPool {
             Ok(()) if matches!(answers[..], [Answered { answer: ParseReply::Parsed(_), .. }]) => {}
             Ok(()) => return Err(start(format!("a harmless page gave {answers:?}"))),
             Err(Death::Idle { why } | Death::OnPage { why, .. }) => return Err(start(why)),
+        }
+        if !jail.is_whole() {
+            tracing::warn!(%jail, "this kernel cannot build the whole jail");
         }
         Ok(Self {
             places: Mutex::new(Places { resting, vacant: 0 }),
@@ -121,7 +119,7 @@ impl ParserPool {
         })
     }
 
-    /// The walls around the children. Worth a line in the log when it is not whole.
+    /// The walls around the children.
     pub fn jail(&self) -> &JailReport {
         &self.jail
     }

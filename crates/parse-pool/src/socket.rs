@@ -1,8 +1,9 @@
-//! How parent and child meet and wait for each other: at a Unix socket in the data directory, which
-//! exists only while a child is being started, and then over the connection.
+//! How parent and child are connected and wait for each other: a pair of Unix sockets, of which the child
+//! gets one as standard input. Nothing in the file system leads to it. Also sockets with a path, for the
+//! owner of a data directory.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -12,48 +13,23 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::fs::Mode;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-/// A socket that waits for one child. Dropping it removes it from the directory.
-pub(crate) struct Rendezvous {
-    listener: UnixListener,
-    path: PathBuf,
+/// A connection for a child that is still to be started: our end, and what becomes its standard input.
+pub(crate) fn pair() -> io::Result<(UnixStream, OwnedFd)> {
+    let (ours, theirs) = UnixStream::pair()?;
+    ours.set_nonblocking(true)?;
+    make_room(&ours)?;
+    Ok((ours, theirs.into()))
 }
 
-impl Rendezvous {
-    /// Waits at this path. What a process that was killed left there is replaced: the directory has
-    /// one owner, and that is us.
-    pub(crate) fn at(path: PathBuf) -> io::Result<Self> {
-        let listener = private_listener(&path, 1)?;
-        Ok(Self { listener, path })
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Takes the connection of this process; `None` if it is not there yet. Anybody else is turned
-    /// away.
-    pub(crate) fn take(&self, pid: u32) -> io::Result<Option<UnixStream>> {
-        let stream = match self.listener.accept() {
-            Ok((stream, _)) => stream,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let peer = rustix::net::sockopt::socket_peercred(&stream)?.pid;
-        Ok((u32::try_from(peer.as_raw_nonzero().get()) == Ok(pid)).then_some(stream))
-    }
-}
-
-impl AsFd for Rendezvous {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-}
-
-impl Drop for Rendezvous {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
-    }
+/// The child's end, which its parent gave it as standard input. An error if that is no socket: no parser
+/// pool has started this process.
+pub(crate) fn of_parent() -> io::Result<UnixStream> {
+    let input = io::stdin().as_fd().try_clone_to_owned()?;
+    rustix::net::sockopt::socket_type(&input)?;
+    let stream = UnixStream::from(input);
+    stream.set_nonblocking(true)?;
+    make_room(&stream)?;
+    Ok(stream)
 }
 
 /// Listens at a path that only the owner can connect to, from the first moment on. An existing file is
@@ -87,7 +63,7 @@ pub fn private_listener(path: &Path, backlog: i32) -> io::Result<UnixListener> {
 const ROOM_BYTES: usize = 1 << 20;
 
 /// Makes room for what is sent through this end.
-pub(crate) fn make_room(stream: &UnixStream) -> io::Result<()> {
+fn make_room(stream: &UnixStream) -> io::Result<()> {
     Ok(rustix::net::sockopt::set_socket_send_buffer_size(stream, ROOM_BYTES)?)
 }
 
@@ -177,11 +153,6 @@ pub(crate) fn poll(events: &mut [PollFd<'_>], time_max: Option<Duration>) -> io:
     }
 }
 
-/// The child's way in.
-pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
-    through_short_path(path, UnixStream::connect)
-}
-
 /// Socket addresses hold about a hundred bytes, directories can be deeper: the directory is opened
 /// and the socket named through the file descriptor.
 pub fn through_short_path<T>(
@@ -204,35 +175,28 @@ mod tests {
 
     use super::*;
 
+    fn connect(path: &Path) -> io::Result<UnixStream> {
+        through_short_path(path, UnixStream::connect)
+    }
+
     #[test]
-    fn only_the_owner_may_connect_and_nothing_is_left_behind() {
+    fn only_the_owner_may_connect() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("parser.sock");
-        let rendezvous = Rendezvous::at(path.clone()).unwrap();
+        let path = directory.path().join("control.sock");
+        let _listener = private_listener(&path, 1).unwrap();
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        drop(rendezvous);
-        assert!(!path.exists());
     }
 
     #[test]
     fn a_stale_socket_is_replaced() {
         let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("parser.sock");
+        let path = directory.path().join("control.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let rendezvous = Rendezvous::at(path.clone()).unwrap();
+        let listener = private_listener(&path, 1).unwrap();
         let _stream = connect(&path).unwrap();
-        assert!(rendezvous.take(std::process::id()).unwrap().is_some());
-    }
-
-    #[test]
-    fn another_process_is_turned_away() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("parser.sock");
-        let rendezvous = Rendezvous::at(path.clone()).unwrap();
-        let _stream = connect(&path).unwrap();
-        assert!(rendezvous.take(std::process::id() + 1).unwrap().is_none());
+        listener.accept().unwrap();
     }
 
     #[test]
@@ -240,9 +204,9 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let deep = directory.path().join("d".repeat(200));
         std::fs::create_dir(&deep).unwrap();
-        let path = deep.join("parser.sock");
-        let rendezvous = Rendezvous::at(path.clone()).unwrap();
+        let path = deep.join("control.sock");
+        let listener = private_listener(&path, 1).unwrap();
         let _stream = connect(&path).unwrap();
-        assert!(rendezvous.take(std::process::id()).unwrap().is_some());
+        listener.accept().unwrap();
     }
 }

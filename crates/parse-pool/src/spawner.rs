@@ -3,7 +3,6 @@
 //! The kernel ends a child together with the *thread* that started it, not with the process. Were
 //! children started by whichever thread needs one, they would die with it.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
 
@@ -15,7 +14,6 @@ use crate::jail::JailReport;
 pub(crate) struct SpawnSettings {
     pub(crate) program: ChildProgram,
     pub(crate) limits: ChildLimits,
-    pub(crate) socket: PathBuf,
 }
 
 type Birth = Result<(ParserChild, JailReport), String>;
@@ -55,9 +53,9 @@ impl Drop for Spawner {
 }
 
 fn run(parentage: &SpawnSettings, orders: &Receiver<SyncSender<Birth>>) {
-    let SpawnSettings { program, limits, socket } = parentage;
+    let SpawnSettings { program, limits } = parentage;
     for order in orders {
         // If the receiver is gone, the child is dropped, and ends.
-        let _ = order.send(ParserChild::start(program, limits, socket));
+        let _ = order.send(ParserChild::start(program, limits));
     }
 }

@@ -47,6 +47,7 @@ pub(crate) const STATE_RECOVERED: &str = "state.recovered";
 pub(crate) const STATE_DAMAGED: &str = "state.damaged";
 const BODIES: &str = "bodies";
 const CONTROL_SOCKET: &str = "control.sock";
+/// Left by an earlier version that was killed while a parser started.
 const PARSER_SOCKET: &str = "parser.sock";
 const KEYS_FILE: &str = "keys.json";
 /// Beside the keys, held while they are changed.
@@ -228,12 +229,6 @@ impl DataDir {
     /// Where the hashes of the service's keys are kept.
     pub fn keys_file(root: &Path) -> PathBuf {
         root.join(KEYS_FILE)
-    }
-
-    /// Where the owner meets the children that parse for it. It is there only while one comes in;
-    /// after a kill at that moment it lies around until the next one.
-    pub fn parser_socket(root: &Path) -> PathBuf {
-        root.join(PARSER_SOCKET)
     }
 
     pub(crate) fn state(&self) -> PathBuf {

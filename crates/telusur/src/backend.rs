@@ -17,10 +17,12 @@ use telusur_fetch::ServiceClient;
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
 use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
 use telusur_model::{CrawlNo, PageRecord};
+use telusur_parse_pool::Parser;
 use telusur_store_embedded::{EmbeddedStore, Found, Recovery};
 
 use crate::crawl_request::bad_request_message;
 use crate::message::{Code, Message, shown};
+use crate::parsing::parser_when_needed;
 use crate::remote;
 use crate::settings::{Key, Settings};
 use crate::units::{show_size, write_size};
@@ -79,7 +81,12 @@ pub enum Opened {
 #[derive(Clone, Debug)]
 pub enum Target {
     /// In a data directory.
-    Directory(PathBuf),
+    Directory {
+        /// Which.
+        dir: PathBuf,
+        /// Jailed processes that may parse its pages; with 0 this one does.
+        parsers: usize,
+    },
     /// In a service, over the network.
     Service(ServiceClient),
 }
@@ -88,7 +95,7 @@ impl Target {
     /// Whether something is there. A service always is.
     pub fn is_there(&self) -> Result<bool, Message> {
         match self {
-            Self::Directory(dir) => is_there(dir),
+            Self::Directory { dir, .. } => is_there(dir),
             Self::Service(_) => Ok(true),
         }
     }
@@ -96,15 +103,15 @@ impl Target {
     /// Refuses a directory that was never made: reading it does not make it.
     pub fn expect_data(&self) -> Result<(), Message> {
         match self {
-            Self::Directory(dir) if !is_there(dir)? => Err(nothing_yet(dir)),
-            Self::Directory(_) | Self::Service(_) => Ok(()),
+            Self::Directory { dir, .. } if !is_there(dir)? => Err(nothing_yet(dir)),
+            Self::Directory { .. } | Self::Service(_) => Ok(()),
         }
     }
 
     /// Whether another process runs crawls there.
     pub fn is_served(&self) -> bool {
         match self {
-            Self::Directory(dir) => is_served(dir),
+            Self::Directory { dir, .. } => is_served(dir),
             Self::Service(_) => true,
         }
     }
@@ -113,7 +120,7 @@ impl Target {
 /// Opens the directory, making it if it is new, or finds the process that owns it and takes orders.
 pub fn open_or_owner(target: &Target) -> Result<Opened, Message> {
     let dir = match target {
-        Target::Directory(dir) => dir,
+        Target::Directory { dir, .. } => dir,
         Target::Service(client) => return Ok(Opened::Elsewhere(Owner::Service(client.clone()))),
     };
     telusur_fetch::raise_open_files_limit();
@@ -301,25 +308,45 @@ pub fn ask<O: Operation>(
     operation: &O,
     each: Each<'_, O::Item>,
 ) -> Result<Option<O::Reply>, Message> {
-    let dir = match target {
-        Target::Directory(dir) => dir,
+    let (dir, parsers) = match target {
+        Target::Directory { dir, parsers } => (dir, *parsers),
         Target::Service(client) => return Ok(remote::ask(client, operation, each)?),
     };
     expect_data(dir, O::KIND)?;
-    let way = DirectoryControl::open(dir, O::INDEX)?;
+    let way = DirectoryControl::open(dir, parsers, O::INDEX)?;
     let answered = way.ask(operation, each);
     let is_own = way.control.is_ok();
     way.close()?;
     match answered {
         // The index is rebuilt by opening it. Nothing was answered yet.
         Err(message) if message.code == Code::DamagedIndex && is_own => {
-            let way = DirectoryControl::open(dir, O::INDEX)?;
+            let way = DirectoryControl::open(dir, parsers, O::INDEX)?;
             let answered = way.ask(operation, each);
             way.close()?;
             answered
         }
         answered => answered,
     }
+}
+
+/// Runs an operation in the process that owns the directory, or in the service; `None` if no process owns it.
+pub fn ask_owner<O: Operation>(
+    target: &Target,
+    operation: &O,
+) -> Result<Option<O::Reply>, Message> {
+    let dir = match target {
+        Target::Directory { dir, .. } => dir,
+        Target::Service(client) => return Ok(remote::ask(client, operation, &mut |_| true)?),
+    };
+    if !is_served(dir) {
+        return Ok(None);
+    }
+    let answered = control::ask(&DataDir::control_socket(dir), operation, &mut |_| true);
+    let answered = answered.map_err(|error| {
+        let what = format!("the process that has {} does not answer: {error}", dir_shown(dir));
+        Message::new(Code::Locked, what).hint("Try again, or end that process")
+    })?;
+    answered.map_err(error_message)
 }
 
 /// Calls `run` with a way to ask one question after the other of a directory that is opened once.
@@ -360,14 +387,17 @@ struct OwnControl {
 impl DirectoryControl {
     fn of(target: &Target, index: IndexUse) -> Result<Self, Message> {
         match target {
-            Target::Directory(dir) => Self::open(dir, index),
+            Target::Directory { dir, parsers } => Self::open(dir, *parsers, index),
             Target::Service(client) => Ok(Self { control: Err(Owner::Service(client.clone())) }),
         }
     }
 
-    fn open(dir: &Path, index: IndexUse) -> Result<Self, Message> {
+    fn open(dir: &Path, parsers: usize, index: IndexUse) -> Result<Self, Message> {
         let control = match open_store(dir) {
-            Ok(store) => Ok(OwnControl::new(dir, Arc::new(store), index)?),
+            Ok(store) => {
+                let parser = parser_when_needed(parsers)?;
+                Ok(OwnControl::new(dir, Arc::new(store), index, parser)?)
+            }
             Err(StoreError::Locked { pid }) => Err(Owner::Process { dir: dir.to_owned(), pid }),
             Err(error) => return Err(store_message(&error)),
         };
@@ -405,16 +435,21 @@ impl DirectoryControl {
 }
 
 impl OwnControl {
-    fn new(dir: &Path, store: Arc<dyn Store>, index: IndexUse) -> Result<Self, Message> {
+    fn new(
+        dir: &Path,
+        store: Arc<dyn Store>,
+        index: IndexUse,
+        parser: Arc<dyn Parser>,
+    ) -> Result<Self, Message> {
         let was_closed = store.was_closed();
         let index = match index {
             IndexUse::None => None,
             IndexUse::AsItIs => index_if_possible(dir),
             IndexUse::IfThere => index_if_there(dir),
-            IndexUse::UpToDate => Some(index_up_to_date(dir, &store)?),
+            IndexUse::UpToDate => Some(index_up_to_date(dir, &store, &parser)?),
             IndexUse::Anew => Some(index_anew(dir)?),
         };
-        let control = Control::of_store(Arc::clone(&store)).with_index(index);
+        let control = Control::of_store(Arc::clone(&store), parser).with_index(index);
         Ok(Self { control, store, was_closed })
     }
 }
@@ -445,9 +480,13 @@ fn index_if_there(dir: &Path) -> Option<Arc<SearchIndex>> {
     }
 }
 
-fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchIndex>, Message> {
+fn index_up_to_date(
+    dir: &Path,
+    store: &Arc<dyn Store>,
+    parser: &Arc<dyn Parser>,
+) -> Result<Arc<SearchIndex>, Message> {
     let index = open_index(dir)?;
-    match bring_up_to_date(store, &index) {
+    match bring_up_to_date(store, &index, parser) {
         Ok(()) => return Ok(index),
         Err(FollowError::Index(error)) if error.needs_rebuild() => {
             tracing::warn!(%error, "the search index is built anew");
@@ -462,7 +501,7 @@ fn index_up_to_date(dir: &Path, store: &Arc<dyn Store>) -> Result<Arc<SearchInde
     }
     drop(index);
     let index = open_index(dir)?;
-    bring_up_to_date(store, &index).map_err(|error| index_message(&error))?;
+    bring_up_to_date(store, &index, parser).map_err(|error| index_message(&error))?;
     Ok(index)
 }
 
@@ -474,33 +513,42 @@ fn is_disk_full(error: &FollowError) -> bool {
     }
 }
 
-fn bring_up_to_date(store: &Arc<dyn Store>, index: &Arc<SearchIndex>) -> Result<(), FollowError> {
-    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index));
+fn bring_up_to_date(
+    store: &Arc<dyn Store>,
+    index: &Arc<SearchIndex>,
+    parser: &Arc<dyn Parser>,
+) -> Result<(), FollowError> {
+    let indexer = Indexer::new(Arc::clone(store), Arc::clone(index), Arc::clone(parser));
     indexer.catch_up(&mut |_| {})?;
     indexer.digest_links()
 }
 
-/// Rebuilds the state of a directory from its bodies. `each` is called with every page that is there again
-/// until it returns false.
+/// Rebuilds the state of a directory from its bodies. Pages whose record is lost are read by this parser. `each`
+/// is called with every page that is there again until it returns false.
 pub fn recover(
     dir: &Path,
     into: RecoverInto<'_>,
+    parser: &Arc<dyn Parser>,
     progress: &mut dyn FnMut(RecoveryProgress),
     each: &mut dyn FnMut(&PageRecord) -> bool,
 ) -> Result<(Recovered, Option<PathBuf>), Message> {
     let failed = |error: StoreError| store_message(&error);
     let recovery = Recovery::begin(dir, into, progress).map_err(failed)?;
     for crawl in recovery.recovered().unread.keys() {
-        parse_again(recovery.store(), *crawl)?;
+        parse_again(recovery.store(), *crawl, parser)?;
     }
     each_page(&recovery.store(), each).map_err(failed)?;
     recovery.finish().map_err(failed)
 }
 
 /// Parses the stored pages of a crawl.
-fn parse_again(store: Arc<EmbeddedStore>, crawl: CrawlNo) -> Result<(), Message> {
+fn parse_again(
+    store: Arc<EmbeddedStore>,
+    crawl: CrawlNo,
+    parser: &Arc<dyn Parser>,
+) -> Result<(), Message> {
     let operation = ReparseCrawl { crawl: crawl.to_string(), free_bytes_min: 0 };
-    let parsed = Control::of_store(store).run(&operation, &mut |_| true);
+    let parsed = Control::of_store(store, Arc::clone(parser)).run(&operation, &mut |_| true);
     parsed.map(drop).map_err(|error| request_message(&error))
 }
 

@@ -1,7 +1,6 @@
 //! Runs one crawl in this process until it ends, is paused by a full disk, or is told to stop:
 //! progress on standard error, commands from other terminals through the control socket.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use telusur_model::{Clock, CrawlNo, Progress};
 use telusur_parse_pool::{InProcess, Parser, ParserPool, PoolSettings};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::backend::{DataDir, OpenStore, engine_message, request_message};
+use crate::backend::{OpenStore, engine_message, request_message};
 use crate::message::{Code, Message, exit};
 use crate::progress::{ProgressDisplay, plain_line};
 use crate::settings::{Key, Settings};
@@ -62,11 +61,12 @@ impl Foreground {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let fetcher = WebFetcher::new(FetchSettings::of_this_process(), Arc::clone(&clock))
             .map_err(|error| no_start(&error.to_string()))?;
+        let parser = parser(self.parsers)?;
         let parts = EngineParts {
             store: Arc::clone(&self.open.store),
             fetcher: Arc::new(fetcher),
             clock: Arc::clone(&clock),
-            parser: parser(self.parsers, &self.open.dir)?,
+            parser: Arc::clone(&parser),
             index: self.open.index.clone(),
             followers: Vec::new(),
         };
@@ -90,7 +90,7 @@ impl Foreground {
         engine.shutdown().await.map_err(|error| engine_message(&error))?;
         let interrupted_code = match signal_code {
             Some(code) => Some(code),
-            None => self.complete_index(&mut signals).await,
+            None => self.complete_index(parser, &mut signals).await,
         };
         self.display.finish();
         Ok(Ended { progress, signal_code, interrupted_code, open: self.open })
@@ -98,10 +98,10 @@ impl Foreground {
 
     /// Takes the rest of a large crawl into the search index and puts that in order, unless a signal says that
     /// nobody wants to wait for it: it is searched either way. Gives the exit code of that signal.
-    async fn complete_index(&self, signals: &mut Signals) -> Option<u8> {
+    async fn complete_index(&self, parser: Arc<dyn Parser>, signals: &mut Signals) -> Option<u8> {
         let index = self.open.index.clone()?;
         self.display.tell_compaction(&index);
-        let indexer = Indexer::new(Arc::clone(&self.open.store), index);
+        let indexer = Indexer::new(Arc::clone(&self.open.store), index, parser);
         let completion = tokio::task::spawn_blocking(move || {
             let completed = indexer.catch_up(&mut |_| {}).and_then(|_| indexer.digest_links());
             match completed {
@@ -181,18 +181,15 @@ fn cores() -> usize {
 }
 
 /// Who reads pages: this many jailed children, or this process.
-pub fn parser(children: usize, dir: &Path) -> Result<Arc<dyn Parser>, Message> {
+pub fn parser(children: usize) -> Result<Arc<dyn Parser>, Message> {
     if children == 0 {
         return Ok(Arc::new(InProcess::default()));
     }
-    let settings = PoolSettings::new(DataDir::parser_socket(dir), children);
+    let settings = PoolSettings::new(children);
     let settings = settings.map_err(|error| no_start(&format!("find this program: {error}")))?;
     let pool = ParserPool::start(settings).map_err(|error| {
         no_start(&error.to_string()).hint("With --parsers 0 pages are parsed without a jail")
     })?;
-    if !pool.jail().is_whole() {
-        tracing::warn!(jail = %pool.jail(), "this kernel cannot build the whole jail");
-    }
     Ok(Arc::new(pool))
 }
 

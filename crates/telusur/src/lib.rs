@@ -9,6 +9,7 @@ pub mod start_urls;
 
 pub mod commands;
 pub mod foreground;
+pub mod parsing;
 
 pub mod backend;
 pub mod remote;

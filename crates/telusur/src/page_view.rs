@@ -244,7 +244,7 @@ mod tests {
     use super::*;
     use serde_json::json;
     use telusur_model::{PageUrl, RawPage};
-    use telusur_parse::{ContentLimits, read_page};
+    use telusur_parse_pool::{InProcess, Parser, Reading};
 
     fn view(form: PageForm, json: bool, html: &str) -> String {
         let headers = vec![("content-type".to_owned(), "text/html; charset=utf-8".to_owned())];
@@ -256,6 +256,7 @@ mod tests {
             truncated: false,
             wire_bytes: 0,
         };
+        let Ok(Reading::Read(content)) = InProcess::default().read(&raw) else { panic!("{html}") };
         let view = PageView {
             url: "http://a.org/",
             crawl: "",
@@ -263,7 +264,7 @@ mod tests {
             about: json!({ "url": "http://a.org/" }),
             headers: &headers,
             body: &raw.body,
-            content: &read_page(&raw, &ContentLimits::default()),
+            content: &content,
         };
         let mut output = Vec::new();
         view.write(form, json, &mut output).unwrap();

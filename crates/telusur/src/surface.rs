@@ -55,6 +55,7 @@ pub fn surface(operation: OperationKind) -> Surface {
             (Ok("export"), Ok(("get", "/api/v1/crawls/{id}/export")))
         }
         OperationKind::ReadPage => (Ok("page"), Ok(("get", "/api/v1/pages"))),
+        OperationKind::FetchPage => (Ok("fetch"), Ok(("post", "/api/v1/fetch"))),
         OperationKind::ExplainUrl => (Ok("explain"), Ok(("get", "/api/v1/explain"))),
         OperationKind::ReportPoliteness => (Ok("politeness"), Ok(("get", "/api/v1/politeness"))),
         OperationKind::Search => (Ok("search"), Ok(("get", "/api/v1/search"))),

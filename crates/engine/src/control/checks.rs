@@ -1,12 +1,16 @@
 //! Checks of what is stored: the invariants, damaged bodies, and everything at a given pace.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize};
-use telusur_ledger::{ScrubState, VerifyReport};
+use telusur_ledger::{ScrubState, StoreError, VerifyReport};
+use telusur_model::{PageRecord, PageUrl};
 
 use super::handle::Control;
 use super::operation::{Each, IndexUse, Length, NoItem, Operation, OperationKind};
 use super::{DamagedPage, requeue, scrub, verify_index};
 use crate::error::RequestError;
+use crate::stored_page::{Stored, StoredPages, parse_failed};
 
 /// Checks the store and the index beside it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,15 +42,60 @@ impl Operation for Verify {
     type Reply = VerifyReport;
 
     fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<VerifyReport, RequestError> {
-        let mut report = control.store.verify(&|page| {
-            let parsed = control.pages.parsed(page)?.unwrap_or_default();
-            Ok(parsed.links.into_iter().map(|link| link.url).collect())
-        })?;
+        let unread = RefCell::new(Unread::default());
+        let mut report = control.store.verify(&|page| links_of(&control.pages, page, &unread))?;
+        unread.into_inner().tell(&mut report)?;
         if let Some(index) = &control.index {
             let _hold = control.hold_index()?;
             verify_index::verify_index(&control.pages, index, &mut report)?;
         }
         Ok(report)
+    }
+}
+
+/// Pages whose links could not be looked at.
+#[derive(Default)]
+struct Unread {
+    /// Those that break the parser.
+    failed: Vec<String>,
+    /// No page can be read at all.
+    trouble: Option<StoreError>,
+}
+
+/// The links of a stored page.
+fn links_of(
+    pages: &StoredPages,
+    page: &PageRecord,
+    unread: &RefCell<Unread>,
+) -> Result<Vec<PageUrl>, StoreError> {
+    match pages.parsed(page) {
+        Ok(Stored::Read(parsed)) => Ok(parsed.links.into_iter().map(|link| link.url).collect()),
+        Ok(Stored::NotKept) => Ok(Vec::new()),
+        Ok(Stored::Failed { why }) => {
+            unread.borrow_mut().failed.push(format!("{}: {}", page.url, parse_failed(&why)));
+            Ok(Vec::new())
+        }
+        // The check of bodies names it.
+        Err(StoreError::Damaged(what)) => Err(StoreError::Damaged(what)),
+        Err(error) => {
+            let what = error.to_string();
+            unread.borrow_mut().trouble.get_or_insert(error);
+            Err(StoreError::Damaged(what))
+        }
+    }
+}
+
+impl Unread {
+    /// Says which links were not looked at. Fails if that was not the fault of pages: what was not looked at
+    /// must not pass for sound.
+    fn tell(self, report: &mut VerifyReport) -> Result<(), StoreError> {
+        if let Some(trouble) = self.trouble {
+            return Err(trouble);
+        }
+        if let Some(links) = report.checks.iter_mut().find(|check| check.id == "I3") {
+            self.failed.into_iter().for_each(|page| links.note(page));
+        }
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@ use super::export::DamagedPage;
 use super::handle::Control;
 use super::operation::{Each, Length, Operation, OperationKind};
 use crate::error::RequestError;
-use crate::stored_page::each_page;
+use crate::stored_page::{Stored, each_page, parse_failed};
 
 /// The content of one kind, page by page, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +50,12 @@ impl Operation for ExportContent {
         let crawl = control.find(&self.crawl)?.crawl;
         each_page(control.store.as_ref(), crawl.no, |page| {
             let item = match control.pages.content(&page) {
-                Ok(None) => return Ok(true),
-                Ok(Some(content)) => ContentItem::Found(Box::new(FoundContent {
+                Ok(Stored::NotKept) => return Ok(true),
+                Ok(Stored::Failed { why }) => ContentItem::Damaged(DamagedPage {
+                    url: page.url.to_string(),
+                    what: parse_failed(&why),
+                }),
+                Ok(Stored::Read(content)) => ContentItem::Found(Box::new(FoundContent {
                     crawl: crawl.id.to_string(),
                     page: page.url.to_string(),
                     content: content.only(self.kind),

@@ -7,7 +7,7 @@ use telusur_model::{Crawl, PageContent, PageRecord, PageUrl, Via};
 use super::handle::Control;
 use super::operation::{Each, Length, Operation, OperationKind};
 use crate::error::RequestError;
-use crate::stored_page::{StoredPages, each_page};
+use crate::stored_page::{Stored, StoredPages, each_page, parse_failed};
 
 /// Redirects followed to say where a URL ends.
 const HOPS_MAX: usize = 32;
@@ -104,7 +104,14 @@ fn export(
     let store = pages.store.as_ref();
     let goes_on = each_page(store, crawl.no, |page| {
         let line = match pages.content(&page) {
-            Ok(content) => ExportItem::Page(Box::new(page_line(page, content))),
+            Ok(Stored::Read(content)) => {
+                ExportItem::Page(Box::new(page_line(page, Some(*content))))
+            }
+            Ok(Stored::NotKept) => ExportItem::Page(Box::new(page_line(page, None))),
+            Ok(Stored::Failed { why }) => ExportItem::Damaged(DamagedPage {
+                url: page.url.to_string(),
+                what: parse_failed(&why),
+            }),
             // One damaged page costs one page.
             Err(StoreError::Damaged(what)) => {
                 ExportItem::Damaged(DamagedPage { url: page.url.to_string(), what })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, Store};
 use telusur_model::{Crawl, CrawlNo, PageRecord, PageUrl, Progress, Timestamp};
-use telusur_parse_pool::InProcess;
+use telusur_parse_pool::Parser;
 
 use super::operation::{Each, Operation, OperationKind};
 use super::page;
@@ -17,7 +17,7 @@ use crate::handle::EngineHandle;
 use crate::index_lease::{Hold, IndexOwner, LeaseHolder, refuse};
 use crate::json::StoredPageView;
 use crate::request::{RequestPolicy, program_defaults};
-use crate::stored_page::StoredPages;
+use crate::stored_page::{Stored, StoredPages};
 use crate::supervision::Supervisor;
 
 /// Runs operations on one store.
@@ -39,10 +39,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Control of a process that only reads, or changes crawls that do not run.
-    pub fn of_store(store: Arc<dyn Store>) -> Self {
-        let pages =
-            StoredPages { store: Arc::clone(&store), parser: Arc::new(InProcess::default()) };
+    /// Control of a process that only reads, or changes crawls that do not run. Stored pages are read by this
+    /// parser.
+    pub fn of_store(store: Arc<dyn Store>, parser: Arc<dyn Parser>) -> Self {
+        let pages = StoredPages { store: Arc::clone(&store), parser };
         Self {
             store,
             pages,
@@ -152,10 +152,14 @@ impl Control {
         Ok(Some(page::with_content(&self.pages, &crawl.crawl, page, true)?))
     }
 
-    /// Where the links of a stored page lead; nothing if nothing of it is kept. Blocks.
+    /// Where the links of a stored page lead; nothing if nothing of it is kept, or it cannot be parsed. Blocks.
     pub fn links_of(&self, page: &PageRecord) -> Result<Vec<String>, RequestError> {
-        let parsed = self.pages.parsed(page)?.unwrap_or_default();
-        Ok(parsed.links.into_iter().map(|link| link.url.to_string()).collect())
+        Ok(match self.pages.parsed(page)? {
+            Stored::Read(parsed) => {
+                parsed.links.into_iter().map(|link| link.url.to_string()).collect()
+            }
+            Stored::NotKept | Stored::Failed { .. } => Vec::new(),
+        })
     }
 }
 

@@ -112,7 +112,9 @@ fn catch_up_here(
     each: Each<'_, IndexProgress>,
 ) -> Result<u64, RequestError> {
     let Some(index) = &control.index else { return Ok(0) };
-    let indexer = Indexer::new(control.store.clone(), index.clone()).leaving(free_bytes_min);
+    let parser = control.pages.parser.clone();
+    let indexer = Indexer::new(control.store.clone(), index.clone(), parser);
+    let indexer = indexer.leaving(free_bytes_min);
     let looked_at = indexer.catch_up(&mut |indexed| {
         each(IndexProgress { indexed, behind: 0 });
     })?;

@@ -22,6 +22,8 @@ mod explain;
 mod lists;
 mod politeness;
 
+mod fetch;
+
 mod content;
 mod export;
 mod page;
@@ -43,6 +45,7 @@ pub use self::coverage::ReadCoverage;
 pub use self::crawls::{ListCrawls, ReadCrawl, ReadCrawls};
 pub use self::explain::ExplainUrl;
 pub use self::export::{DamagedPage, ExportItem, ExportLine, ExportPages};
+pub use self::fetch::{FetchOutcome, FetchPage, FetchedPage};
 pub use self::handle::Control;
 pub use self::import::{IMPORT_BATCH_BYTES, IMPORT_BATCH_MAX, ImportDocuments, ImportedDocuments};
 pub use self::index::{CatchUpIndex, IndexProgress, IndexReport, RebuildIndex};

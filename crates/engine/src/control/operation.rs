@@ -12,10 +12,10 @@ use telusur_ledger::StoreError;
 use super::handle::Control;
 use super::{
     CancelCrawl, CatchUpIndex, ChangeCrawl, ExcludeUrls, ExplainUrl, ExportContent, ExportPages,
-    ImportDocuments, ListChanges, ListCrawls, ListErrors, ListHosts, ListPages, ListQueue,
-    ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl, ReadCrawls, ReadPage, RebuildIndex,
-    RecrawlCrawl, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged, ResumeCrawl,
-    RetryCrawl, Scrub, Search, StartCrawl, StopCrawl, Suggest, Verify, WatchCrawl,
+    FetchPage, ImportDocuments, ListChanges, ListCrawls, ListErrors, ListHosts, ListPages,
+    ListQueue, ListSkipped, PauseCrawl, Rank, ReadCoverage, ReadCrawl, ReadCrawls, ReadPage,
+    RebuildIndex, RecrawlCrawl, RemoveCrawl, ReparseCrawl, ReportPoliteness, RequeueDamaged,
+    ResumeCrawl, RetryCrawl, Scrub, Search, StartCrawl, StopCrawl, Suggest, Verify, WatchCrawl,
 };
 use crate::error::RequestError;
 use crate::index_lease::line_of;
@@ -149,6 +149,7 @@ operations! {
     ReadCoverage,
     ExportPages,
     ExportContent,
+    FetchPage,
     ReadPage,
     ExplainUrl,
     ReportPoliteness,

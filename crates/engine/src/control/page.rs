@@ -10,7 +10,7 @@ use super::handle::{Control, read_url};
 use super::operation::{Each, NoItem, Operation, OperationKind};
 use crate::error::RequestError;
 use crate::json::{PageView, StoredPageView};
-use crate::stored_page::{StoredPages, stored_answer};
+use crate::stored_page::{Stored, StoredPages, stored_answer};
 
 /// The stored page of a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +62,13 @@ pub(super) fn with_content(
 ) -> Result<StoredPageView, StoreError> {
     let answer = stored_answer(pages.store.as_ref(), &record)?;
     let body = answer.as_ref().filter(|_| with_body).map(|answer| BASE64.encode(&answer.body));
+    let (content, parse_failed) = match pages.content(&record)? {
+        Stored::Read(content) => (Some(content), None),
+        Stored::NotKept => (None, None),
+        Stored::Failed { why } => (None, Some(why)),
+    };
+    // What breaks the parser now is said as well.
+    let record = PageRecord { parse_failed: parse_failed.or(record.parse_failed), ..record };
     Ok(StoredPageView {
         crawl: crawl.id.to_string(),
         alias: crawl.no.to_string(),
@@ -69,7 +76,7 @@ pub(super) fn with_content(
         headers: answer.map(|answer| answer.headers).unwrap_or_default(),
         digest: record.digest.to_string(),
         has_body: record.body.is_some(),
-        content: pages.content(&record)?.map(Box::new),
+        content,
         body,
         page: page_view(record),
     })

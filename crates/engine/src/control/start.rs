@@ -12,7 +12,7 @@ use crate::can_resume::check_can_resume;
 use crate::change::CrawlChange;
 use crate::error::RequestError;
 use crate::linear_run::{accept_run, has_walks_of};
-use crate::request::{self, BadRequest, ChangeRequest, CrawlRequest};
+use crate::request::{self, BadRequest, ChangeRequest, CrawlRequest, LimitsRequest};
 
 /// A crawl is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,7 @@ impl Operation for StartCrawl {
 
     fn run(&self, control: &Control, _: Each<'_, NoItem>) -> Result<StartedCrawl, RequestError> {
         let crawl = control.policy.crawl_of(&self.request)?;
+        expect_shared_space(control, &self.request.limits)?;
         let earlier = match self.or_resume {
             true => earlier_crawl(control, &crawl)?,
             false => None,
@@ -263,12 +264,29 @@ impl Operation for RecrawlCrawl {
     }
 }
 
+/// All crawls of a process share the disk, and what it leaves free: a crawl cannot have more of it left.
+fn expect_shared_space(control: &Control, limits: &LimitsRequest) -> Result<(), RequestError> {
+    let (Some(wanted), Some((engine, _))) = (limits.min_free_disk, &control.engine) else {
+        return Ok(());
+    };
+    let shared = engine.free_bytes_min();
+    if wanted <= shared {
+        return Ok(());
+    }
+    let what = format!(
+        "min_free_disk cannot be raised to {wanted} for one crawl: the process that runs it leaves {shared} bytes free for all"
+    );
+    let hint = "Start that process with it (telusur serve --min-free-disk SIZE), or end it first";
+    Err(RequestError::CannotResume { what, hint: hint.to_owned() })
+}
+
 /// The crawl as a request changes it.
 fn changed(
     control: &Control,
     record: &CrawlRecord,
     change: &ChangeRequest,
 ) -> Result<Crawl, RequestError> {
+    expect_shared_space(control, &change.limits)?;
     let change = control.policy.change_of(&record.crawl, change, None)?;
     let (crawl, _) = change
         .applied(record.crawl.clone(), None)
@@ -293,6 +311,7 @@ impl Operation for ResumeCrawl {
                 return Err(RequestError::WrongState(what));
             }
             if !self.change.is_empty() {
+                expect_shared_space(control, &self.change.limits)?;
                 let change = control.policy.change_of(&record.crawl, &self.change, None)?;
                 control.engine(async |engine| engine.change(no, change).await)?;
             }

@@ -96,7 +96,7 @@ fn check_share(
         }
     })?;
     let store = &pages.store;
-    let source = StoredSource::new(Arc::clone(store)).with_parser(Arc::clone(&pages.parser));
+    let source = StoredSource::new(Arc::clone(store), Arc::clone(&pages.parser));
     for record in store.crawls()? {
         let mut failed = None;
         each_page(store.as_ref(), record.crawl.no, |page| {

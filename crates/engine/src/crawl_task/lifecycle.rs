@@ -59,6 +59,7 @@ impl CrawlTask {
                     let _ = reply.send(Err(error));
                 }
             }
+            Command::Fetch { start, reply } => self.begin_single(*start, reply),
             Command::Again { crawl, visits, reply } => {
                 let _ = reply.send(self.again(crawl, visits));
             }
@@ -69,6 +70,7 @@ impl CrawlTask {
     /// Ends all crawls. Those that were ending before have no more time than the others.
     fn shut_down(&mut self, drain_ms: u64) {
         self.is_shutting_down = true;
+        self.stop_singles();
         let deadline = self.clock.now().plus_ms(drain_ms);
         let running: Vec<CrawlNo> = self.crawls.keys().copied().collect();
         for crawl in running {
@@ -113,15 +115,7 @@ impl CrawlTask {
         let asked_at = hosts.asked_lately.anybody_until;
         let quiet_until = asked_at.map_or(now, |at| delay_over(at, delay_ms, now, wall));
         let obeys = context.crawl.politeness.robots != RobotsRules::Ignore;
-        for AskedHost { row, delay_ms, wait_until, .. } in hosts.asked_lately.hosts {
-            let next_at = next_at(&row, delay_ms, now, wall);
-            // A crawl that ignores robots.txt has a delay of its own.
-            let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);
-            self.frontier.asked_earlier(&row.host, AskedEarlier { next_at, delay_ms });
-            if let Some(until) = wait_until {
-                self.frontier.asked_to_wait(&row.host, self.moment_of(until));
-            }
-        }
+        self.owe_delays(hosts.asked_lately.hosts, obeys);
         let hosts = hosts
             .own
             .into_iter()
@@ -164,6 +158,21 @@ impl CrawlTask {
         self.has_begun(now);
         self.show();
         Ok(())
+    }
+
+    /// Keeps the distance to hosts that were asked before this engine began. `obeys`: whether the crawl that
+    /// asks them next obeys robots.txt.
+    pub(crate) fn owe_delays(&mut self, hosts: Vec<AskedHost>, obeys: bool) {
+        let (now, wall) = (self.clock.now(), self.clock.wall());
+        for AskedHost { row, delay_ms, wait_until, .. } in hosts {
+            let next_at = next_at(&row, delay_ms, now, wall);
+            // A crawl that ignores robots.txt has a delay of its own.
+            let delay_ms = row.delay_ms.filter(|_| obeys).unwrap_or(0);
+            self.frontier.asked_earlier(&row.host, AskedEarlier { next_at, delay_ms });
+            if let Some(until) = wait_until {
+                self.frontier.asked_to_wait(&row.host, self.moment_of(until));
+            }
+        }
     }
 
     /// Lets a crawl's visits under way end, then writes its new state.
@@ -418,7 +427,12 @@ fn next_at(row: &HostRow, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment
 }
 
 /// When a delay is over that began with a request at this time.
-fn delay_over(asked_at: Timestamp, delay_ms: u64, now: Moment, wall: Timestamp) -> Moment {
+pub(crate) fn delay_over(
+    asked_at: Timestamp,
+    delay_ms: u64,
+    now: Moment,
+    wall: Timestamp,
+) -> Moment {
     let since_ms = wall.0.saturating_sub(asked_at.0);
     now.plus_ms(delay_ms.saturating_sub(since_ms))
 }

@@ -12,6 +12,7 @@ use telusur_model::{
     Clock, Crawl, CrawlId, CrawlNo, FetchRules, Keep, Limits, Moment, PageRecord, PageUrl,
     Politeness, ScopeRules, Seeds, SitemapRules, Timestamp,
 };
+use telusur_parse_pool::InProcess;
 
 use super::{COMMON_WORD, FollowerBench, HeldPage, PAGES_MAX, held, title_of};
 use crate::followers::{
@@ -231,8 +232,9 @@ impl Follower for Broken {
 }
 
 fn start(pages: &Pages, followers: Vec<Box<dyn Follower>>) -> Followers {
-    let parts =
-        |follower| FollowerParts { follower, source: Arc::new(StoredSource::new(pages.store())) };
+    // The pages are those of this suite: they need no jail.
+    let source = || StoredSource::new(pages.store(), Arc::new(InProcess::default()));
+    let parts = |follower| FollowerParts { follower, source: Arc::new(source()) };
     let clock: Arc<dyn Clock> = Arc::new(FastClock::default());
     let followers = followers.into_iter().map(parts).collect();
     Followers::start(followers, &pages.store(), &clock, &Supervisor::default()).unwrap()

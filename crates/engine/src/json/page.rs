@@ -201,6 +201,8 @@ pub struct FetchedView {
     pub bytes: u64,
     /// Whether its body was cut at the limit.
     pub truncated: bool,
+    /// How it broke the parser, if it did. Then nothing is known of its content.
+    pub parse_failed: Option<String>,
     /// Its title.
     pub title: Option<String>,
     /// Its main content as Markdown.

@@ -129,6 +129,11 @@ impl Bench {
     }
 }
 
+/// Reads pages in this process.
+pub(crate) fn in_process() -> Arc<dyn Parser> {
+    Arc::new(InProcess::default())
+}
+
 pub(crate) fn accept(store: &EmbeddedStore, crawl: Crawl) -> CrawlNo {
     store.create(NewCrawl { crawl, random: 7 }).unwrap().crawl.no
 }
@@ -216,7 +221,7 @@ pub(crate) fn try_run<O: Operation>(
     store: &Arc<EmbeddedStore>,
     operation: &O,
 ) -> Result<(Vec<O::Item>, O::Reply), RequestError> {
-    Control::of_store(Arc::clone(store) as Arc<dyn Store>).collect(operation)
+    Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process()).collect(operation)
 }
 
 pub(crate) fn export(store: &Arc<EmbeddedStore>) -> Vec<ExportLine> {

@@ -13,7 +13,7 @@ use telusur_ledger::{Asking, CrawlStore, FrontierStore, Store};
 use telusur_model::{Clock, CrawlNo, CrawlState, FinishReason, PauseReason, Reason, Timestamp};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, finished, page, site_crawl, until};
+use crate::bench::{Bench, accept, finished, in_process, page, site_crawl, until};
 
 /// An endless site: every page has two more.
 fn endless(path: &str) -> FakeAnswer {
@@ -213,7 +213,7 @@ async fn a_removed_crawl_is_remembered_by_those_who_ask_its_hosts_next() {
     }
     store.set_state(lately, over, now).unwrap();
     store.set_state(long_ago, over, day_ago).unwrap();
-    let control = Control::of_store(store.clone());
+    let control = Control::of_store(store.clone(), in_process());
     for no in [lately, long_ago, not_over, never_begun] {
         control.collect(&RemoveCrawl { crawl: no.to_string() }).unwrap();
     }

@@ -22,7 +22,7 @@ use telusur_model::CrawlNo;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeWebSpec;
 
-use crate::bench::{Bench, accept, crawl, finished};
+use crate::bench::{Bench, accept, crawl, finished, in_process};
 
 const PAGES: u64 = 300;
 
@@ -183,8 +183,8 @@ fn is_hung_up(stream: &mut BufReader<UnixStream>) -> bool {
 }
 
 fn found(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> Vec<HitView> {
-    let control =
-        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
     let search = Search { text: text.to_owned(), limit: 50, ..Search::default() };
     let (_, reply) = control.collect(&search).unwrap();
     reply.hits
@@ -203,7 +203,7 @@ async fn a_follower_makes_the_same_index_as_the_owner_would() {
     let (store, index) = (Arc::clone(&owner.store), Arc::clone(&owner.index));
     let other_dir = tempfile::tempdir().unwrap();
     let other = SearchIndex::open(other_dir.path(), IndexLimits::default()).unwrap();
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(other));
+    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::new(other), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     indexer.digest_links().unwrap();
     drop(owner.socket);

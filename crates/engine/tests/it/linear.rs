@@ -15,7 +15,9 @@ use telusur_model::{
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, assert_verified, crawl, export, finished, page, run, until};
+use crate::bench::{
+    Bench, accept, assert_verified, crawl, export, finished, in_process, page, run, until,
+};
 
 fn rules(template: &str) -> WalkRules {
     WalkRules { cooldown_ms: 1_000, ..WalkRules::new(Template::parse(template).unwrap()) }
@@ -317,7 +319,8 @@ async fn a_redirect_is_followed_to_its_end() {
         assert_eq!(explained(&store, url).page.as_ref(), Some(&two));
         assert_eq!(explained(&store, url).known.unwrap().redirects, ["http://site.test/2"]);
     }
-    let at = Control::of_store(store.clone()).page_at(record.crawl.no, two.seq).unwrap();
+    let at =
+        Control::of_store(store.clone(), in_process()).page_at(record.crawl.no, two.seq).unwrap();
     assert_eq!(at.unwrap().page, two);
 }
 

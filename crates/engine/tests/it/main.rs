@@ -27,6 +27,7 @@ mod reparse;
 mod robots;
 mod searching;
 mod short_disk;
+mod single_fetch;
 mod sitemaps;
 mod supervision;
 mod wire;

@@ -14,7 +14,7 @@ use telusur_ledger::{
 };
 use telusur_model::{BlobRef, CrawlNo, Keep, Timestamp};
 
-use crate::bench::crawl;
+use crate::bench::{crawl, in_process};
 
 const CRAWLS: u64 = 40;
 const PAGES_PER_CRAWL: u64 = 25;
@@ -228,7 +228,7 @@ fn an_index_reads_each_page_once_and_nothing_of_a_crawl_at_rest() {
     let store = filled(&storage);
     let dir = tempfile::tempdir().unwrap();
     let index = SearchIndex::open(dir.path(), IndexLimits::default()).unwrap();
-    let indexer = Indexer::new(store, Arc::new(index));
+    let indexer = Indexer::new(store, Arc::new(index), in_process());
     storage.counts.take();
 
     assert_eq!(indexer.catch_up(&mut |_| {}).unwrap(), PAGES);

@@ -6,7 +6,7 @@ use telusur_engine::RequestError;
 use telusur_engine::control::{Control, ExplainUrl, ListErrors, ListSkipped, ReadCrawl};
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, page, run, site_crawl, try_run};
+use crate::bench::{Bench, in_process, page, run, site_crawl, try_run};
 
 fn site(path: &str) -> FakeAnswer {
     match path {
@@ -85,7 +85,8 @@ async fn silent_clients_hold_nobody_up() {
     let store = telusur_store_embedded::open(&dir.path().join("data")).unwrap();
     let socket = dir.path().join("control.sock");
     let guard =
-        telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store))).unwrap();
+        telusur_engine::control::serve(&socket, Control::of_store(Arc::new(store), in_process()))
+            .unwrap();
     let connect = || tokio::net::UnixStream::connect(&socket);
     let mut silent = Vec::new();
     for _ in 0..400 {

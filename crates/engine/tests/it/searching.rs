@@ -11,7 +11,7 @@ use telusur_model::Timestamp;
 use telusur_store_embedded::EmbeddedStore;
 use telusur_testkit::FakeAnswer;
 
-use crate::bench::{Bench, accept, finished, page, polite_crawl, site_crawl};
+use crate::bench::{Bench, accept, finished, in_process, page, polite_crawl, site_crawl};
 
 fn open_index(bench: &Bench) -> Arc<SearchIndex> {
     let dir = bench.dir.path().join("index");
@@ -19,8 +19,8 @@ fn open_index(bench: &Bench) -> Arc<SearchIndex> {
 }
 
 fn search(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>, text: &str) -> SearchView {
-    let control =
-        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
     let search = Search { text: text.to_owned(), limit: 10, ..Search::default() };
     let (_, reply) = control.collect(&search).unwrap();
     reply
@@ -95,7 +95,8 @@ async fn a_lost_index_is_made_again_from_the_store() {
     let bench = web();
     let (store, _) = bench.crawl(site_crawl()).await;
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     assert_eq!(indexer.catch_up(&mut |_| {}).unwrap(), 5);
     assert_eq!(indexer.catch_up(&mut |_| {}).unwrap(), 0, "nothing is looked at twice");
     assert_eq!(urls(&search(&store, &index, "leaves")), ["http://site.test/tea"]);
@@ -106,10 +107,11 @@ async fn a_removed_crawl_is_found_no_more() {
     let bench = web();
     let (store, _) = bench.crawl(site_crawl()).await;
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
-    let control =
-        Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
     control.collect(&RemoveCrawl { crawl: "last".into() }).unwrap();
     assert!(search(&store, &index, "leaves").hits.is_empty());
 }
@@ -121,13 +123,14 @@ async fn a_crawl_whose_removal_has_begun_is_shown_nowhere() {
     let bench = web();
     let (store, _) = bench.crawl(site_crawl()).await;
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     indexer.digest_links().unwrap();
     assert_eq!(urls(&search(&store, &index, "leaves")).len(), 1);
     store.remove(telusur_model::CrawlNo(1)).unwrap();
-    let control =
-        Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
     let found = search(&store, &index, "leaves");
     assert_eq!((urls(&found), found.estimated_total), (vec![], 0));
     assert!(urls(&search(&store, &index, "leaves crawl:crawl_1")).is_empty());
@@ -142,7 +145,8 @@ async fn a_removal_that_a_kill_left_is_finished_beside_the_engine() {
     let bench = web();
     let (store, _) = bench.crawl(site_crawl()).await;
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     store.begin_removal(telusur_model::CrawlNo(1)).unwrap();
     let engine = bench.engine_with_index(&store, &index);
@@ -182,7 +186,8 @@ async fn imported_documents_are_found_by_their_name() {
         importer.flush().unwrap();
     }
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     let found = search(&store, &index, "mountains");
     assert_eq!(found.hits[0].id.as_deref(), Some("doc/1"));
@@ -208,7 +213,8 @@ async fn imported_documents_are_read_in_the_language_that_they_are_said_to_be_in
     }
     importer.flush().unwrap();
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     let ids = |query: &str| {
         let hits = search(&store, &index, query).hits;
@@ -247,7 +253,8 @@ async fn links_are_counted_and_their_words_are_found() {
     engine.shutdown().await.unwrap();
     let found = search(&store, &index, "polaris");
     assert!(urls(&found).contains(&"http://site.test/star"), "it never says its name itself");
-    let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>).with_index(Some(index));
+    let control = Control::of_store(Arc::clone(&store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index));
     let rank = Rank { crawl: Some("last".into()), sites: false, max: 1 };
     let (top, ()) = control.collect(&rank).unwrap();
     let [RankItem::Page(top)] = &top[..] else { panic!("{top:?}") };
@@ -256,8 +263,8 @@ async fn links_are_counted_and_their_words_are_found() {
 
 /// The check of the index, as `verify` gives it.
 fn checked(store: &Arc<EmbeddedStore>, index: &Arc<SearchIndex>) -> telusur_ledger::Check {
-    let control =
-        Control::of_store(Arc::clone(store) as Arc<dyn Store>).with_index(Some(index.clone()));
+    let control = Control::of_store(Arc::clone(store) as Arc<dyn Store>, in_process())
+        .with_index(Some(index.clone()));
     let (_, report) = control.collect(&Verify {}).unwrap();
     report.checks.into_iter().find(|check| check.id == "I4").unwrap()
 }
@@ -268,7 +275,8 @@ async fn verify_compares_the_index_with_the_store() {
     let (store, _) = bench.crawl(site_crawl()).await;
     let index = open_index(&bench);
     assert_eq!(checked(&store, &index).broken, 0, "an index that lags is sound");
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     let check = checked(&store, &index);
     assert_eq!((check.broken, check.looked_at > 3), (0, true), "{check:?}");
@@ -301,7 +309,8 @@ async fn pages_that_only_pretend_to_exist_are_not_found() {
     });
     let (store, _) = bench.crawl(crate::bench::polite_crawl()).await;
     let index = open_index(&bench);
-    let indexer = Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index));
+    let indexer =
+        Indexer::new(Arc::clone(&store) as Arc<dyn Store>, Arc::clone(&index), in_process());
     indexer.catch_up(&mut |_| {}).unwrap();
     assert!(search(&store, &index, "pelican").estimated_total > 5);
     assert!(search(&store, &index, "walrus").hits.is_empty());

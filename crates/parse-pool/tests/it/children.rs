@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -36,17 +37,17 @@ pub(crate) fn run_if_asked() -> Option<ExitCode> {
             jailed(arguments)
         }
         "dies" => ExitCode::FAILURE,
-        "greets-badly" => greet_badly(arguments),
-        "answers-badly" => answer_with(NONSENSE, arguments),
+        "greets-badly" => greet_badly(),
+        "answers-badly" => answer_with(NONSENSE),
         // Four gigabytes of head, and as much body.
-        "answers-too-much" => answer_with(&[3, 255, 255, 255, 255, 255, 255, 255, 255], arguments),
+        "answers-too-much" => answer_with(&[3, 255, 255, 255, 255, 255, 255, 255, 255]),
         "answers-twice" => {
             let mut twice = Vec::new();
             for _ in 0..2 {
                 append_answer(&mut twice, &ParseReply::Parsed(Box::default())).unwrap();
                 append_took(&mut twice, Duration::ZERO).unwrap();
             }
-            answer_with(&twice, arguments)
+            answer_with(&twice)
         }
         "parent" => deaths::parent_of_a_busy_child(arguments),
         other => panic!("no behaviour {other:?}"),
@@ -126,9 +127,14 @@ fn nest(depth: u64) -> u64 {
 
 const NONSENSE: &[u8] = b"nonsense, and a lot of it";
 
+/// The connection to the parent: standard input.
+fn parent() -> UnixStream {
+    std::io::stdin().as_fd().try_clone_to_owned().unwrap().into()
+}
+
 /// A child that is not jailed and does not speak as it should from the start.
-fn greet_badly(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let mut stream = UnixStream::connect(arguments.next().unwrap()).unwrap();
+fn greet_badly() -> ExitCode {
+    let mut stream = parent();
     stream.write_all(NONSENSE).unwrap();
     // Stays until the parent hangs up.
     let _ = stream.read(&mut [0]);
@@ -136,8 +142,8 @@ fn greet_badly(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 }
 
 /// A child that is not jailed and answers all but the harmless page of the start with these bytes.
-fn answer_with(bytes: &[u8], mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    let mut stream = UnixStream::connect(arguments.next().unwrap()).unwrap();
+fn answer_with(bytes: &[u8]) -> ExitCode {
+    let mut stream = parent();
     let jail = JailReport { landlock: Wall::Whole, seccomp: Wall::Whole };
     send_hello(&mut stream, &Hello::new(jail)).unwrap();
     while let Ok(batch) = Batch::read(&mut stream) {

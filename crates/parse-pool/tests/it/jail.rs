@@ -1,8 +1,13 @@
 //! What a child can do: parse, and nothing else.
 
-use telusur_parse_pool::{InProcess, Parser, PoolError, ReadPage, Reading, VisibleText, Wall};
+use std::process::{Command, Stdio};
+
+use telusur_parse_pool::{
+    InProcess, LazyPool, Parser, PoolError, ReadPage, Reading, VisibleText, Wall,
+};
 
 use crate::attempts::{self, ATTEMPTS};
+use crate::children;
 use crate::support::{Plan, html, one_child, page};
 
 /// What was read, without its cost.
@@ -59,8 +64,28 @@ pub(crate) fn the_environment_is_empty() {
     assert_eq!(environment, r#"[("MIMALLOC_ARENA_RESERVE", "32MiB")]"#);
 }
 
-pub(crate) fn sockets_are_gone_when_children_are_in() {
-    let test = Plan { children: 3, ..Plan::default() }.start();
-    assert_eq!(test.pool.resting_pids().len(), 3);
-    assert_eq!(std::fs::read_dir(test.directory.path()).unwrap().count(), 0);
+pub(crate) fn a_process_without_a_parent_is_no_child() {
+    let program = std::env::current_exe().unwrap();
+    let mut command = Command::new(program);
+    command.args([children::COMMAND, "jailed", "1000000"]).stdin(Stdio::null());
+    let output = command.output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("this command is for the program itself"), "{said}");
+}
+
+/// A command that never comes to a page starts no process.
+pub(crate) fn the_first_page_starts_a_lazy_pool() {
+    let pool = LazyPool::new(Plan::default().settings());
+    assert!(pool.parse_all(&[], VisibleText::Taken).unwrap().is_empty());
+    assert!(pool.read_all(&[]).unwrap().is_empty());
+    pool.interrupt();
+    assert!(!pool.is_started());
+    let here = InProcess::default();
+    assert_eq!(pool.read(&page("/")).unwrap(), here.read(&page("/")).unwrap());
+    assert!(pool.is_started());
+    match pool.parse(&page("/abort")).unwrap() {
+        Reading::Failed { why } => assert!(why.contains("aborted"), "{why}"),
+        Reading::Read(parsed) => panic!("{parsed:?}"),
+    }
 }

@@ -35,7 +35,8 @@ fn main() -> ExitCode {
     }
     let trials = trials! {
         jail: pages_are_read_as_in_this_process, the_walls_stand, nothing_can_be_reached,
-            the_environment_is_empty, sockets_are_gone_when_children_are_in;
+            the_environment_is_empty, a_process_without_a_parent_is_no_child,
+            the_first_page_starts_a_lazy_pool;
         limits: a_page_that_loops, a_page_that_eats_memory, a_page_without_end_of_stack,
             a_page_too_large_to_send, an_answer_too_large_to_send;
         deaths: a_page_that_always_kills, a_panic_costs_no_child, a_crash_is_tried_again,

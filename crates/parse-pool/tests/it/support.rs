@@ -6,12 +6,10 @@ use bytes::Bytes;
 use rustix::process::{Pid, Signal};
 use telusur_model::{PageUrl, ParsedPage, RawPage};
 use telusur_parse_pool::{ChildLimits, Parser, ParserPool, PoolError, PoolSettings, Reading};
-use tempfile::TempDir;
 
-/// A pool and the directory that it lives in.
+/// A pool of test children.
 pub(crate) struct TestPool {
     pub(crate) pool: ParserPool,
-    pub(crate) directory: TempDir,
 }
 
 /// What the children of a pool are, and how many.
@@ -33,14 +31,16 @@ impl Plan<'_> {
     }
 
     pub(crate) fn try_start(self) -> Result<TestPool, PoolError> {
-        let directory = tempfile::tempdir().unwrap();
-        let socket = directory.path().join("parser.sock");
-        let mut settings = PoolSettings::new(socket, self.children).unwrap();
+        ParserPool::start(self.settings()).map(|pool| TestPool { pool })
+    }
+
+    pub(crate) fn settings(self) -> PoolSettings {
+        let mut settings = PoolSettings::new(self.children).unwrap();
         settings.program.arguments = vec![crate::children::COMMAND.into()];
         settings.program.arguments.extend(self.behaviour.iter().map(Into::into));
         settings.limits = self.limits;
         settings.pause_first = Duration::ZERO;
-        ParserPool::start(settings).map(|pool| TestPool { pool, directory })
+        settings
     }
 }
 

@@ -96,8 +96,10 @@ fn needed(operation: OperationKind) -> Scope {
         | OperationKind::RetryCrawl
         | OperationKind::CancelCrawl
         | OperationKind::RemoveCrawl => Scope::Crawl,
-        // They read or write everything that is stored.
-        OperationKind::ReparseCrawl
+        // They read or write everything that is stored. A fetch says which addresses are reached, and as whom:
+        // for others there is `/api/v1/fetch`.
+        OperationKind::FetchPage
+        | OperationKind::ReparseCrawl
         | OperationKind::RebuildIndex
         | OperationKind::Verify
         | OperationKind::RequeueDamaged

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use telusur_engine::control::{Control, Operation};
 use telusur_engine::{EngineHandle, Part};
-use telusur_fetch::{AddressGuard, Fetch, OwnAddresses};
+use telusur_fetch::{AddressGuard, OwnAddresses};
 use telusur_index::SearchIndex;
 use telusur_ledger::{CrawlRecord, Store, StoreError};
 use telusur_model::{Clock, CrawlNo, Moment, Progress, UnboundSecret};
@@ -45,7 +45,6 @@ use tokio_util::task::TaskTracker;
 use self::blocking_pool::BlockingPool;
 use self::catalog::Catalog;
 use self::feed::Feeds;
-use self::lone_fetch::HostGate;
 use self::run_queue::RunQueue;
 use self::s1::LinkMemory;
 use self::sudden_ends::SuddenEnds;
@@ -68,8 +67,6 @@ pub struct ServiceParts {
     pub engine: EngineHandle,
     /// What searches go to.
     pub index: Option<Arc<SearchIndex>>,
-    /// The door to the web, for single pages.
-    pub fetcher: Arc<dyn Fetch>,
     /// The clocks.
     pub clock: Arc<dyn Clock>,
     /// What the operator decided.
@@ -107,7 +104,6 @@ pub(crate) struct Inner {
     pub(crate) engine: EngineHandle,
     pub(crate) control: Control,
     pub(crate) index: Option<Arc<SearchIndex>>,
-    pub(crate) fetcher: Arc<dyn Fetch>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) settings: ServiceSettings,
     pub(crate) keys: KeyRing,
@@ -119,7 +115,6 @@ pub(crate) struct Inner {
     catalog: Mutex<Catalog>,
     run_queue: Arc<RunQueue>,
     feeds: Feeds,
-    gate: HostGate,
     links: LinkMemory,
     store_pool: BlockingPool,
     search_pool: BlockingPool,
@@ -141,7 +136,7 @@ impl Service {
     /// Starts the service: crawls that ran when the last owner ended go on by themselves. Must be
     /// called inside the engine's runtime.
     pub async fn start(parts: ServiceParts) -> Result<Self, ServiceError> {
-        let ServiceParts { store, engine, index, fetcher, clock, settings } = parts;
+        let ServiceParts { store, engine, index, clock, settings } = parts;
         let keys = KeyRing::open(&settings.keys_file)?;
         if !settings.listen.ip().is_loopback() {
             if keys.is_empty() {
@@ -177,7 +172,6 @@ impl Service {
             catalog: Mutex::new(Catalog::of(&records)),
             run_queue,
             feeds: Feeds::default(),
-            gate: HostGate::default(),
             links: LinkMemory::default(),
             store_pool: BlockingPool::of_store(),
             search_pool: BlockingPool::of_index(),
@@ -195,7 +189,6 @@ impl Service {
             engine,
             control,
             index,
-            fetcher,
             clock,
             settings,
             keys,

@@ -1,13 +1,15 @@
 //! The URLs of a site, quickly: those of its sitemaps, and the links of one of its pages.
 
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 
 use telusur_fetch::robots::{Rules, product_token};
 use telusur_fetch::sitemap::{self, EntryKind};
-use telusur_model::{PageUrl, UrlKeyer};
-use telusur_parse::{ParseLimits, parse};
+use telusur_model::{PageUrl, Reason, RobotsRules, UrlKeyer};
+use telusur_parse_pool::Reading;
 
 use super::Service;
+use super::lone_fetch::no_parser;
 use crate::json::{FoundLink, MapBody, MapView};
 use crate::problem::{Code, Problem};
 
@@ -27,21 +29,29 @@ impl Service {
         let _one_of_few = self.inner().fetches.try_acquire().map_err(|_| {
             Problem::new(Code::TooManyRequests, "too many sites are being read").retry_after_s(5)
         })?;
-        let arrived = self.ask_page(url.clone(), &url.origin()).await?;
+        let arrived = self.ask_page(url.clone(), &url).await?;
         let home = arrived.page.url.clone();
         let mut map = SiteMap::new(home.clone(), body.limit);
-        self.read_sitemaps(&home, &url.origin(), &mut map).await;
-        let parsed = self.work(move |_| Ok(parse(&arrived.page, &ParseLimits::default()))).await?;
-        for link in parsed.links {
-            map.add(&link.url, "link");
+        self.read_sitemaps(&home, &url, &mut map).await;
+        let reading = self.work(move |service| {
+            let reading = service.inner().engine.parser().parse(&arrived.page);
+            reading.map_err(|error| no_parser(&error))
+        });
+        match reading.await? {
+            Reading::Read(parsed) => {
+                parsed.links.iter().for_each(|link| map.add(&link.url, "link"));
+            }
+            Reading::Failed { why } => {
+                map.warnings.push(format!("{home}: {}: {why}", Reason::ParseFailed));
+            }
         }
         let SiteMap { links, truncated, warnings, .. } = map;
         Ok(MapView { url: url.to_string(), links, truncated, warnings })
     }
 
     /// Reads the sitemaps that robots.txt names, or the usual one.
-    /// They may be at any host, which gets none of the headers that are meant for the `named` origin.
-    async fn read_sitemaps(&self, home: &PageUrl, named: &str, map: &mut SiteMap) {
+    /// They may be at any host, which gets none of the headers that are meant for the origin of `named`.
+    async fn read_sitemaps(&self, home: &PageUrl, named: &PageUrl, map: &mut SiteMap) {
         let mut waiting: VecDeque<PageUrl> = self.named_sitemaps(home, named).await.into();
         let mut read = 0;
         while let Some(url) = waiting.pop_front().filter(|_| !map.truncated) {
@@ -73,18 +83,28 @@ impl Service {
         }
     }
 
-    async fn named_sitemaps(&self, home: &PageUrl, named: &str) -> Vec<PageUrl> {
+    async fn named_sitemaps(&self, home: &PageUrl, named: &PageUrl) -> Vec<PageUrl> {
         let usual = home.join("/sitemap.xml").into_iter().collect();
         let Ok(file) = home.join("/robots.txt") else { return usual };
-        let Ok(arrived) = self.ask_page(file, named).await else { return usual };
-        if arrived.page.status != 200 {
-            return usual;
-        }
-        let agent = &self.settings().defaults.fetch.user_agent;
-        let rules = Rules::parse(&arrived.page.body, product_token(agent));
+        let Some(rules) = self.rules_of(&file, named).await else { return usual };
         let named: Vec<PageUrl> =
-            rules.sitemaps().filter_map(|text| PageUrl::parse(text).ok()).collect();
+            rules.sitemaps().filter_map(|text| file.join(text).ok()).collect();
         if named.is_empty() { usual } else { named }
+    }
+
+    /// The rules of an origin. They were read before its first page, unless nobody obeys them: then its
+    /// robots.txt is a page like any other.
+    async fn rules_of(&self, file: &PageUrl, named: &PageUrl) -> Option<Arc<Rules>> {
+        let defaults = &self.settings().defaults;
+        let (url, agent) = (file.clone(), defaults.fetch.user_agent.clone());
+        if defaults.politeness.robots != RobotsRules::Ignore {
+            let rules =
+                self.read(move |service| Ok(service.inner().engine.stored_rules(&url, &agent)?));
+            return rules.await.ok().flatten();
+        }
+        let page = self.ask_page(url, named).await.ok()?.page;
+        let parsed = self.work(move |_| Ok(Rules::parse(&page.body, product_token(&agent))));
+        parsed.await.ok().map(Arc::new)
     }
 }
 

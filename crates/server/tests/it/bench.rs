@@ -110,7 +110,7 @@ impl Bench {
         let index = Some(Arc::new(index));
         let parts = EngineParts {
             store: Arc::clone(&store),
-            fetcher: Arc::clone(&fetcher),
+            fetcher,
             clock: Arc::clone(&clock),
             parser: Arc::new(InProcess::default()),
             index: index.clone(),
@@ -136,7 +136,6 @@ impl Bench {
             store: Arc::clone(&store),
             engine: engine_handle,
             index,
-            fetcher,
             clock,
             settings: own,
         });

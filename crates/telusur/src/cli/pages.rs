@@ -29,6 +29,9 @@ pub struct FetchArgs {
     /// How servers are asked
     #[command(flatten)]
     pub wire: WireArgs,
+    /// Least time between two requests to one host: for robots.txt, the page and its redirects [default: 1s]
+    #[arg(long, value_name = "DURATION")]
+    pub delay: Option<String>,
     /// Read at most this much of the page [default: 1MiB]
     #[arg(long, value_name = "SIZE", help_heading = "HTTP")]
     pub max_body: Option<String>,
@@ -38,7 +41,7 @@ impl FetchArgs {
     /// The settings among them that were given.
     pub fn given(&self) -> Vec<Given> {
         let mut given = self.wire.given();
-        given.extend(given_texts([(Key::MaxBody, &self.max_body)]));
+        given.extend(given_texts([(Key::Delay, &self.delay), (Key::MaxBody, &self.max_body)]));
         given
     }
 }

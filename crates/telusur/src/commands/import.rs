@@ -38,14 +38,20 @@ pub(super) fn import(
         let mut batches = Batches { control, name, min_free_disk, documents: Vec::new(), bytes: 0 };
         let mut count = 0_u64;
         for (number, line) in (1_u64..).zip(lines.lines()) {
-            let line = line.map_err(|error| unreadable(path, &error))?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let document: ImportLine = serde_json::from_str(&line)
-                .map_err(|error| bad_line(number, &error.to_string()))?;
-            document.address().map_err(|why| bad_line(number, &why))?;
-            batches.add(document, line.len())?;
+            let read = line.map_err(|error| unreadable(path, &error)).and_then(|line| {
+                let document = (!line.trim().is_empty()).then(|| read_line(number, &line));
+                Ok((line.len(), document.transpose()?))
+            });
+            let (bytes, document) = match read {
+                Ok(read) => read,
+                Err(message) => {
+                    // What came before it stays, and the import counts as not complete.
+                    batches.hand_over(false)?;
+                    return Err(message);
+                }
+            };
+            let Some(document) = document else { continue };
+            batches.add(document, bytes)?;
             count += 1;
             display.update_imported(Imported(count), clock.now());
         }
@@ -60,6 +66,13 @@ pub(super) fn import(
         writeln!(output, "{} documents imported as {crawl}", show_count(count))?;
     }
     Ok(0)
+}
+
+fn read_line(number: u64, line: &str) -> Result<ImportLine, Message> {
+    let document: ImportLine =
+        serde_json::from_str(line).map_err(|error| bad_line(number, &error.to_string()))?;
+    document.address().map_err(|why| bad_line(number, &why))?;
+    Ok(document)
 }
 
 /// Documents on their way to the store.

@@ -61,6 +61,7 @@ use crate::backend::{self, Target};
 use crate::cli::{
     Cli, ColorChoice, Command, CrawlId, GlobalOptions, IndexArgs, InspectCommand, RemoveArgs,
 };
+use crate::foreground::parsers;
 use crate::json::write_json_line;
 use crate::logging;
 use crate::message::{Code, Message, exit, shown};
@@ -319,7 +320,8 @@ impl Session {
         let server =
             self.global.server.as_deref().or_else(|| self.environment.text("TELUSUR_SERVER"));
         let Some(server) = server.filter(|server| !server.is_empty()) else {
-            return Ok(Target::Directory(backend::data_dir(settings).to_owned()));
+            let dir = backend::data_dir(settings).to_owned();
+            return Ok(Target::Directory { dir, parsers: parsers(settings) });
         };
         let key = self.global.key.as_deref().or_else(|| self.environment.text("TELUSUR_KEY"));
         Ok(Target::Service(remote::client(server, key.filter(|key| !key.is_empty()))?))

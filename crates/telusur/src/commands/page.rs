@@ -4,12 +4,14 @@ use std::io::Write;
 
 use telusur_engine::control::ReadPage;
 use telusur_engine::json::StoredPageView;
+use telusur_model::Reason;
 
 use super::{Outcome, Session};
 use crate::cli::PageArgs;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
 use crate::page_view::{PageForm, PageView};
+use crate::parsing::not_parsed;
 
 pub(super) fn page(session: &Session, arguments: &PageArgs, output: &mut dyn Write) -> Outcome {
     let operation = ReadPage {
@@ -39,6 +41,10 @@ fn check_kept(page: &StoredPageView, form: PageForm) -> Result<(), Message> {
     match form {
         PageForm::Overview | PageForm::Json => Ok(()),
         PageForm::Html | PageForm::Headers if !page.has_body => refuse("the body"),
+        _ if page.content.is_none() && page.page.parse_failed.is_some() => {
+            let why = page.page.parse_failed.as_deref().unwrap_or_default();
+            Err(not_parsed(&page.page.url, why))
+        }
         _ if page.content.is_none() => refuse("the content"),
         PageForm::Text | PageForm::Markdown if is_extract => refuse("the body"),
         _ => Ok(()),
@@ -68,7 +74,10 @@ fn show(
     rows.push(("depth", record.depth.to_string()));
     if page.content.is_none() {
         rows.extend(record.title.iter().map(|title| ("title", title.clone())));
-        rows.push(("kept", "nothing of its content".to_owned()));
+        rows.push(match &record.parse_failed {
+            Some(why) => ("content", format!("{}: {why}", Reason::ParseFailed)),
+            None => ("kept", "nothing of its content".to_owned()),
+        });
     }
     let content = page.content.as_deref().cloned().unwrap_or_default();
     let view = PageView {

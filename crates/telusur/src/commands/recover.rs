@@ -11,8 +11,10 @@ use telusur_model::Clock;
 use super::{Outcome, Session};
 use crate::backend::{self, RecoverInto, RecoveryProgress};
 use crate::cli::RecoverArgs;
+use crate::foreground::parsers;
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
+use crate::parsing::parser_when_needed;
 use crate::progress::ProgressDisplay;
 use crate::units::{show_count, show_size};
 
@@ -37,7 +39,8 @@ pub(super) fn recover(
     let clock = SystemClock::new();
     let mut written = Ok(());
     let mut progress = |progress| display.update_work(|| words(progress), clock.now());
-    let done = backend::recover(dir, into, &mut progress, &mut |page| {
+    let parser = parser_when_needed(parsers(&settings))?;
+    let done = backend::recover(dir, into, &parser, &mut progress, &mut |page| {
         if session.global.json {
             let line = json!({ "recovered": page.url.as_str(), "crawl": page.crawl.to_string() });
             written = write_json_line(output, &line);

@@ -19,6 +19,7 @@ use crate::backend::{self, NoReply, OpenStore, Opened, Owner};
 use crate::foreground::{Ended, Foreground, parsers};
 use crate::json::write_json_line;
 use crate::message::{Code, Message, shown};
+use crate::parsing::parser_when_needed;
 use crate::progress::ProgressDisplay;
 use crate::settings::{FailOn, Key, Settings};
 use crate::summary::{Cost, Summary};
@@ -122,7 +123,8 @@ where
 {
     match backend::open_or_owner(&session.target(settings)?)? {
         Opened::Here(open) => {
-            let control = Control::of_store(open.store.clone());
+            let control =
+                Control::of_store(open.store.clone(), parser_when_needed(parsers(settings))?);
             let started = control.run(operation, &mut |_| true);
             let started = started.map_err(|error| backend::request_message(&error));
             let started = match started {
@@ -221,7 +223,7 @@ pub(super) fn run_here(
     let before = Cost::of_process();
     let Ended { progress, signal_code, open, .. } = foreground.run()?;
     let cost = Cost::of_process().since(&before);
-    let control = Control::of_store(open.store.clone());
+    let control = Control::of_store(open.store.clone(), parser_when_needed(parsers)?);
     let end = crawl_end(&control, progress).map_err(|error| backend::request_message(&error))?;
     drop(control);
     drop(open);
@@ -279,7 +281,8 @@ fn go_on(
             if !is_over(record.state) {
                 return run_here(session, settings, open, crawl, job, output);
             }
-            let control = Control::of_store(open.store.clone());
+            let control =
+                Control::of_store(open.store.clone(), parser_when_needed(parsers(settings))?);
             let progress = stored_progress(&record);
             let end = crawl_end(&control, progress);
             let end = end.map_err(|error| backend::request_message(&error))?;

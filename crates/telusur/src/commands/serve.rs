@@ -77,9 +77,9 @@ async fn run(
     let children = parsers(settings);
     let parts = EngineParts {
         store: Arc::clone(&open.store),
-        fetcher: Arc::clone(&fetcher),
+        fetcher,
         clock: Arc::clone(&clock),
-        parser: parser(children, &open.dir)?,
+        parser: parser(children)?,
         index: open.index.clone(),
         followers: Vec::new(),
     };
@@ -93,7 +93,6 @@ async fn run(
         store: Arc::clone(&open.store),
         engine: engine.handle(),
         index: open.index.clone(),
-        fetcher,
         clock: Arc::clone(&clock),
         settings: service,
     });

@@ -53,7 +53,8 @@ fn no_robots() -> String {
 }
 
 fn fetch(place: &Place, url: &str, more: &[&str]) -> Seen {
-    place.run(&[&["fetch", url, "--allow-private", "127.0.0.0/8"], more].concat())
+    let open = ["fetch", url, "--allow-private", "127.0.0.0/8", "--delay", "0s"];
+    place.run(&[&open[..], more].concat())
 }
 
 /// A place where one crawl has stored the page.
@@ -157,7 +158,10 @@ fn fetch_obeys_robots_txt() {
     let url = site.server.url("/page");
     let seen = fetch(&place, &url, &[]);
     let message = seen.error(3);
-    assert!(message.contains("robots_disallowed (line 2: Disallow: /page)"), "{message}");
+    assert!(
+        message.contains("robots_disallowed (robots.txt line 2: Disallow: /page)"),
+        "{message}"
+    );
     assert_eq!(site.asked(), ["/robots.txt"], "the page itself is not asked for");
     let seen = fetch(&place, &url, &["--ignore-robots", "--as", "links"]);
     assert_eq!((seen.code, seen.stdout), (0, format!("{}\n", site.server.url("/next"))));
@@ -171,7 +175,7 @@ fn fetch_waits_for_a_robots_txt_that_cannot_be_read() {
     let place = Place::new();
     let url = site.server.url("/page");
     let seen = fetch(&place, &url, &[]);
-    assert!(seen.error(3).contains("robots_unreachable (http_error: status 503)"), "{seen:?}");
+    assert!(seen.error(3).contains("robots_unreachable (robots.txt: status 503)"), "{seen:?}");
     fetch(&place, &url, &["--robots-unreachable", "allow"]).result();
 }
 

@@ -170,7 +170,13 @@ fn other_terminals_reach_the_service() {
     let place = Place::new();
     let served = Served::start(&place, &[]);
     assert_eq!(place.run(&["ls"]).code, 0);
-    place.run(&["crawl", "http://a.org/"]).error(4);
+    // What a terminal starts is run by the service, and can be seen there.
+    let nowhere =
+        ["crawl", "http://127.0.0.1:1/", "--allow-private", "127.0.0.0/8", "--retries", "0"];
+    let seen = place.run(&[&nowhere[..], &["--delay", "0s"]].concat());
+    assert_eq!(seen.code, 3, "{seen:?}");
+    assert!(seen.stderr.contains("cannot fetch http://127.0.0.1:1/"), "{seen:?}");
+    assert_eq!(served.json("/api/v1/crawls/crawl_1")["state"], "failed");
     drop(served);
 }
 

@@ -7,13 +7,15 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use telusur_model::{PageContent, PageUrl, RawPage};
-use telusur_parse::{ContentLimits, read_page};
+use telusur_parse_pool::{Parser, Reading};
 
 use super::super::{Outcome, Session};
 use super::{Id, answer_lines};
 use crate::cli::InspectPageArgs;
+use crate::foreground::parsers;
 use crate::message::{Code, Message, shown};
 use crate::page_view::PageView;
+use crate::parsing::{no_parser, not_parsed, parser_when_needed};
 
 /// Largest page that is read from a file, unpacked. Sixty-four times what a crawl reads of a page by
 /// default.
@@ -30,12 +32,13 @@ pub(in crate::commands) fn inspect_page(
     arguments: &InspectPageArgs,
     output: &mut dyn Write,
 ) -> Outcome {
+    let parser = parser_when_needed(parsers(&session.settings(Vec::new())?.settings))?;
     if arguments.jsonl {
-        return answer_lines(session, output, QUESTION, answer);
+        return answer_lines(session, output, QUESTION, |question| answer(&*parser, question));
     }
     let path = arguments.file.as_deref().expect("clap requires it without --jsonl");
     let raw = raw_page(path, arguments.url.as_deref())?;
-    let content = content_of(&raw);
+    let content = content_of(&*parser, &raw)?;
     let view = PageView {
         url: raw.url.as_str(),
         crawl: "",
@@ -72,23 +75,31 @@ enum PageInspection {
     },
 }
 
-fn answer(question: Question) -> PageInspection {
+fn answer(parser: &dyn Parser, question: Question) -> PageInspection {
     let Question { id, path, url } = question;
-    match raw_page(Path::new(&path), url.as_deref()) {
-        Ok(raw) => PageInspection::Page { id, content: Box::new(content_of(&raw)) },
+    let raw = raw_page(Path::new(&path), url.as_deref());
+    match raw.and_then(|raw| content_of(parser, &raw)) {
+        Ok(content) => PageInspection::Page { id, content },
         Err(message) => PageInspection::Failed { id, error: message.what },
     }
 }
 
 /// What is in a page. A file has no label; whoever asks says that it is a page, so what does not look
 /// like anything else is read as HTML.
-fn content_of(raw: &RawPage) -> PageContent {
-    let content = read_page(raw, &ContentLimits::default());
+fn content_of(parser: &dyn Parser, raw: &RawPage) -> Result<Box<PageContent>, Message> {
+    let content = read(parser, raw)?;
     if !content.charset.is_empty() {
-        return content;
+        return Ok(content);
     }
     let headers = vec![("content-type".to_owned(), "text/html".to_owned())];
-    read_page(&RawPage { headers, ..raw.clone() }, &ContentLimits::default())
+    read(parser, &RawPage { headers, ..raw.clone() })
+}
+
+fn read(parser: &dyn Parser, raw: &RawPage) -> Result<Box<PageContent>, Message> {
+    match parser.read(raw).map_err(|error| no_parser(&error))? {
+        Reading::Read(content) => Ok(content),
+        Reading::Failed { why } => Err(not_parsed(raw.url.as_str(), &why)),
+    }
 }
 
 fn raw_page(path: &Path, url: Option<&str>) -> Result<RawPage, Message> {
