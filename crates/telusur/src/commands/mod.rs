@@ -45,7 +45,8 @@ use crate::json::write_json_line;
 use crate::logging;
 use crate::message::{Code, Message, exit};
 use crate::settings::{
-    ConfigFile, Environment, Given, Resolution, Sources, config_files, read_small_file, resolve,
+    ConfigFile, Environment, Given, Key, Resolution, Sources, config_files, read_small_file,
+    resolve,
 };
 use crate::terminal::{Talk, Terminal, wants_color};
 
@@ -170,7 +171,7 @@ pub(crate) struct Session {
 impl Session {
     fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
         match command {
-            Command::Demo => demo::demo(self, output),
+            Command::Demo(space) => demo::demo(self, space, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
             Command::Search(arguments) => search::search(self, &arguments, output),
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
@@ -261,6 +262,10 @@ impl Session {
     fn settings(&self, flags: Vec<Given>) -> Result<Resolution, Message> {
         let sources = self.sources(flags)?;
         let resolution = resolve(&sources)?;
+        if resolution.settings.path(Key::DataDir).is_none() {
+            let what = "there is no data directory: neither HOME nor XDG_DATA_HOME is set";
+            return Err(Message::new(Code::BadArgument, what).hint("Name one: --data DIR"));
+        }
         for warning in &resolution.warnings {
             self.talk.warning(warning);
         }
