@@ -171,7 +171,7 @@ pub(crate) struct Session {
 impl Session {
     fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
         match command {
-            Command::Demo(space) => demo::demo(self, space, output),
+            Command::Demo(space) => demo::demo(self, &space, output),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
             Command::Search(arguments) => search::search(self, &arguments, output),
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
