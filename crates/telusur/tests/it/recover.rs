@@ -257,7 +257,11 @@ fn a_copy_of_a_running_crawl_opens_and_goes_on() {
     // Once.
     let seen = place.run(&["verify", "--data", "copy"]);
     assert!(seen.code == 0 && !seen.stderr.contains("rebuilt"), "{seen:?}");
-    let resumed = ["resume", "copied", "--data", "copy", "--max-pages", "50"];
-    assert_eq!(place.run(&resumed).code, 0);
+    let seen = place.run(&["show", "copied", "--data", "copy", "--json"]);
+    let shown: Value = serde_json::from_str(&seen.stdout).unwrap();
+    let stored = shown["stats"]["pages"].as_u64().unwrap();
+    let limit = (stored + 20).to_string();
+    let seen = place.run(&["resume", "copied", "--data", "copy", "--max-pages", &limit]);
+    assert_eq!(seen.code, 0, "{seen:?}");
     assert_verified(&place, "copy");
 }
