@@ -8,6 +8,7 @@ mod torture_damage;
 mod guard;
 mod manners;
 mod misbehave;
+mod mutants;
 
 mod abuse;
 mod many_crawls;
@@ -44,6 +45,9 @@ const USAGE: &str = "usage:
   cargo xtask many-crawls [CRAWLS]     what a directory with thousands of crawls costs at rest, at a start and
                                        for a list
   cargo xtask misbehave [SECONDS]      let 300 of 1,000 hosts misbehave: the others keep their rate
+  cargo xtask mutants ledger|frontier|guard [COUNT] [SEED] [PART]
+                                       change the code in so many places, one at a time: its tests notice
+                                       (PART: only those of the sample with it in their names)
   cargo xtask abuse [ATTACK]...        attack a service: what it costs everybody else, as a table
                                        (fairness, outage, drips, costs, hang-ups, secrets; all of them if
                                        none is named)
@@ -114,6 +118,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         }
         ["misbehave", numbers @ ..] if numbers.len() <= 1 => {
             misbehave::misbehave(number(numbers, 0, 60)?)?;
+        }
+        ["mutants", area, words @ ..] if words.len() <= 3 => {
+            let Some(area) = mutants::Area::named(area) else { return Ok(false) };
+            let count = usize::try_from(number(words, 0, 100)?).context("too many mutants")?;
+            mutants::mutants(&area, count, number(words, 1, 1)?, words.get(2).copied())?;
         }
         ["abuse", names @ ..] => abuse::abuse(names)?,
         ["serve-load", numbers @ ..] if numbers.len() <= 1 => {

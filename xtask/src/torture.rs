@@ -110,13 +110,13 @@ pub(crate) fn torture_recovering(rounds: u32, seed: u64) -> anyhow::Result<()> {
         anyhow::anyhow!("{broken}\nkept for a look: {}", scratch.path().display())
     })?;
     println!(
-        "{} directories recovered ({} acknowledged pages), {} recoveries cut; {} copies of running directories, {} of them recovered, {} with pages queued again",
+        "{} directories recovered ({} acknowledged pages), {} recoveries cut; {} copies of running directories, {} of them by rsync: all opened, {} with a state of different moments",
         report.recovered,
         report.acknowledged,
         report.cut,
         report.copies,
-        report.copies_refused,
-        report.copies_torn
+        report.copies_by_rsync,
+        report.copies_rebuilt
     );
     scratch.delete()
 }

@@ -58,8 +58,8 @@ pub use crate::removal::Removal;
 pub use crate::scrub::ScrubState;
 pub use crate::step::{Dequeued, Effects, Ending, NewlyQueued, PageToStore, Step, Stored};
 pub use crate::storage::{
-    Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, Change, KeptParts, Rows, Scanned, Storage,
-    Table, WriteRows,
+    Batch, BlobOrigin, Bodies, BodiesEnd, BytesRange, Change, FilesRead, KeptParts, Rows, Scanned,
+    Storage, Table, WriteRows,
 };
 pub use crate::url_record::{UrlRecord, UrlState};
 pub use crate::verify_report::{Check, VerifyCounts, VerifyReport};
@@ -406,6 +406,9 @@ pub struct StateDamage {
     pub byte: Option<u64>,
     /// What is wrong or missing, in numbers.
     pub what: String,
+    /// Whether the directory is a copy that was made while another process used the original: its files are of
+    /// different moments, and its rows are to be rebuilt from its bodies.
+    pub is_torn_copy: bool,
 }
 
 impl StateDamage {
@@ -426,6 +429,9 @@ impl std::fmt::Display for StateDamage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { file, what, .. } = self;
         match self.byte {
+            _ if self.is_torn_copy => {
+                write!(f, "{file} does not fit the rest of a copy of a directory in use: {what}")
+            }
             Some(byte) => write!(f, "{file} is damaged at byte {byte}: {what}"),
             None => write!(f, "{file} is damaged: {what}"),
         }

@@ -131,6 +131,16 @@ impl<S: Storage> Ledger<S> {
         self.redo(&missing, &mut Recovered::default(), &mut |_| {})
     }
 
+    /// Up to where the bodies of each crawl were committed.
+    pub fn bodies_ends(&self) -> Result<Vec<(CrawlNo, BodiesEnd)>, StoreError> {
+        let crawls = self.crawls()?;
+        let ends = crawls.iter().map(|crawl| {
+            let no = crawl.crawl.no;
+            Ok((no, committed_end(self.rows(), no)?))
+        });
+        ends.collect()
+    }
+
     fn find_missing(
         &self,
         crawl: CrawlNo,
@@ -171,6 +181,7 @@ impl<S: Storage> Ledger<S> {
                         missing.last().map_or(0, |last| last.step),
                         last + 1
                     ),
+                    is_torn_copy: false,
                 })));
             }
             last = record.step;

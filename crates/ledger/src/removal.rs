@@ -91,6 +91,11 @@ impl<S: Storage> Ledger<S> {
         self.rows().commit(batch)?;
         memory.forget(no);
         self.recent().clear();
+        // From here on the bodies tell of no crawl either: who recovers the rows from them does not bring it back.
+        // If that fails, the removal has begun all the same, and the first piece tries again.
+        if let Err(error) = self.bodies().remove(no, 0) {
+            tracing::warn!(crawl = %no, %error, "the bodies of a removed crawl are set aside later");
+        }
         Ok(())
     }
 

@@ -91,7 +91,10 @@ pub(crate) fn scrub<S: Storage>(
         match state.place.clone() {
             ScrubPlace::Bodies { crawl, seq } => bodies(store, &mut state, crawl, seq, end)?,
             ScrubPlace::Rows { table, first } => rows(store, &mut state, table, first, end),
-            ScrubPlace::End => state.ended_at = Some(at),
+            ScrubPlace::End => {
+                files(store, &mut state)?;
+                state.ended_at = Some(at);
+            }
         }
     }
     if store.storage().free_bytes()?.is_none_or(|free| free >= FREE_BYTES_MIN) {
@@ -173,6 +176,14 @@ fn page_bodies<S: Storage>(
         }
         state.add(format!("{}: {}: {error}", page.crawl, page.url));
     }
+    Ok(())
+}
+
+/// Reads files that neither rows nor bodies are read out of, in one go: they are small, or bounded.
+fn files<S: Storage>(store: &Ledger<S>, state: &mut ScrubState) -> Result<(), StoreError> {
+    let files = store.storage().read_files()?;
+    state.bytes += files.bytes;
+    files.damaged.iter().for_each(|damage| state.add(damage.to_string()));
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use std::ops::{Bound, ControlFlow};
 
 use telusur_model::{BlobRef, Crawl, CrawlNo, RawPage, Timestamp};
 
-use crate::{Body, StoreError};
+use crate::{Body, StateDamage, StoreError};
 
 /// Where a ledger keeps its rows and bodies.
 pub trait Storage: Send + Sync {
@@ -27,6 +27,19 @@ pub trait Storage: Send + Sync {
     fn leftovers(&self) -> Result<Vec<String>, StoreError>;
     /// Where it is, for people.
     fn location(&self) -> String;
+    /// Reads what neither [`Rows`] nor [`Bodies`] are read out of: logs that are read again only by the next opening.
+    fn read_files(&self) -> Result<FilesRead, StoreError> {
+        Ok(FilesRead::default())
+    }
+}
+
+/// What came of reading files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FilesRead {
+    /// Bytes that were read.
+    pub bytes: u64,
+    /// What is damaged.
+    pub damaged: Vec<StateDamage>,
 }
 
 /// The tables of a ledger.

@@ -59,6 +59,8 @@ pub struct DataDir {
     root: PathBuf,
     version: Version,
     is_new: bool,
+    /// Whether it is a copy of a directory that was in use, as far as its state says.
+    is_copy: bool,
     /// Holds the lock: the kernel frees it when the process ends, however it ends.
     _lock: File,
 }
@@ -121,7 +123,7 @@ impl DataDir {
             Err(error) => return Err(error),
         };
         sign_lock(root, &mut lock)?;
-        Ok(Self { root: root.to_owned(), version, is_new: false, _lock: lock })
+        Ok(Self { root: root.to_owned(), version, is_new: false, is_copy: false, _lock: lock })
     }
 
     /// Locks a directory against others for as long as the result is kept, and changes nothing in it.
@@ -143,18 +145,20 @@ impl DataDir {
         let mut lock = take_lock(root)?;
         // Everything from here on writes a little.
         reserve::release_if_full(root);
-        let (version, is_new) = match read_version(root)? {
+        let (version, is_new, is_copy) = match read_version(root)? {
             Some(version) => {
                 let state = root.join(STATE);
-                state_files::look(&state)?.prepare(&state)?;
-                (version, false)
+                let looked = state_files::look(&state)?;
+                let is_copy = looked.is_copy();
+                looked.prepare(&state)?;
+                (version, false, is_copy)
             }
             None => {
                 refuse_lost_version(root)?;
                 let key_seed = new_seed().map_err(named)?;
                 let version = Version::new(FORMAT, key_seed);
                 begin_making(root, &version).map_err(named)?;
-                (version, true)
+                (version, true, false)
             }
         };
         sign_lock(root, &mut lock)?;
@@ -162,7 +166,12 @@ impl DataDir {
         for part in [STATE, BODIES] {
             create_private_dir(&root.join(part)).map_err(named)?;
         }
-        Ok(Self { root: root.to_owned(), version, is_new, _lock: lock })
+        Ok(Self { root: root.to_owned(), version, is_new, is_copy, _lock: lock })
+    }
+
+    /// Whether it is a copy of a directory that was in use: its bodies may be of another moment than its state.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.is_copy
     }
 
     /// Whether an older program wrote the rows last.
@@ -426,6 +435,7 @@ fn damaged_version(root: &Path, what: String) -> StoreError {
         file: VERSION_FILE.to_owned(),
         byte: None,
         what,
+        is_torn_copy: false,
     }))
 }
 

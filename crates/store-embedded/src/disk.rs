@@ -26,6 +26,9 @@ pub trait Disk: Send + Sync {
     fn files(&self, dir: &str) -> io::Result<Vec<String>>;
     /// Gives a directory at the top another name that nothing has, and syncs the top.
     fn rename_dir(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Gives a file another name in its directory. Another file that has it is gone, at once or not at all; durable
+    /// only after [`Disk::sync_dir`].
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()>;
     /// Deletes at most `files_max` files of a directory, and the directory itself once it is empty. True if it
     /// is not there any more, which is durable only after [`Disk::sync_dir`] of the directory that held it.
     fn remove_dir(&self, dir: &str, files_max: usize) -> io::Result<bool>;
@@ -100,6 +103,10 @@ impl Disk for RealDisk {
     fn rename_dir(&self, from: &str, to: &str) -> io::Result<()> {
         fs::rename(self.path(from), self.path(to))?;
         sync_directory(&self.root)
+    }
+
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(from), self.path(to))
     }
 
     fn remove_dir(&self, dir: &str, files_max: usize) -> io::Result<bool> {

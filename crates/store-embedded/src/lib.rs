@@ -31,7 +31,7 @@ mod witness;
 use std::path::Path;
 use std::sync::Arc;
 
-use telusur_ledger::{Ledger, Storage, StoreError};
+use telusur_ledger::{FilesRead, Ledger, StateDamage, Storage, StoreError};
 
 pub use crate::directory::{DataDir, Found};
 pub use crate::disk::{Disk, DiskFile, RealDisk};
@@ -57,14 +57,40 @@ pub fn open(path: &Path) -> Result<EmbeddedStore, StoreError> {
 /// Opens a data directory whose bodies are on the given disk.
 pub fn open_on(directory: DataDir, disk: Arc<dyn Disk>) -> Result<EmbeddedStore, StoreError> {
     let tables = Tables::open(&directory.state())?;
+    let is_copy = directory.is_copy();
     let storage = Directory { tables, segments: Segments::new(disk), directory };
     let store = if storage.directory.is_older() {
         bring_up_to_date(storage)?
     } else {
-        Ledger::open(storage)?
+        match Ledger::open(storage) {
+            Err(StoreError::StateDamaged(damage)) if is_copy => {
+                return Err(state_files::torn_copy(*damage));
+            }
+            opened => opened?,
+        }
     };
+    if is_copy {
+        refuse_older_bodies(&store)?;
+    }
     store.storage().directory.finish()?;
     Ok(store)
+}
+
+/// Refuses a copy whose bodies were copied before its state: pages would be listed that are not there.
+fn refuse_older_bodies(store: &EmbeddedStore) -> Result<(), StoreError> {
+    let Directory { segments, directory, .. } = store.storage();
+    for (crawl, end) in store.bodies_ends()? {
+        if let Some((file, what)) = segments.first_short(crawl, end)? {
+            return Err(state_files::torn_copy(StateDamage {
+                data: directory.root().display().to_string(),
+                file,
+                byte: None,
+                what,
+                is_torn_copy: true,
+            }));
+        }
+    }
+    Ok(())
 }
 
 fn bring_up_to_date(storage: Directory) -> Result<EmbeddedStore, StoreError> {
@@ -120,6 +146,10 @@ impl Storage for Directory {
     fn leftovers(&self) -> Result<Vec<String>, StoreError> {
         let leftovers = self.directory.strangers();
         leftovers.map_err(|error| io_error("list the data directory", error))
+    }
+
+    fn read_files(&self) -> Result<FilesRead, StoreError> {
+        state_files::read_journals(&self.directory.state())
     }
 
     fn location(&self) -> String {

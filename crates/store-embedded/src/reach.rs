@@ -35,13 +35,15 @@ impl Reach {
         let opened = Witness::read(state).unwrap_or_default();
         let mut reach = Self {
             state: state.to_owned(),
-            file: ReachFile::begin(state)?,
+            file: ReachFile::open(state)?,
             witness: Witness { is_closed: false, ..opened },
             lists: keyspaces.map(|keyspace| (keyspace, Stamp::default())).collect(),
             ends: HashMap::new(),
         };
         reach.look_at_lists()?;
         reach.look_at_journals()?;
+        // Whose file it is, before the first batch: who copies the directory now has a copy of one in use.
+        reach.file.write(&reach.witness)?;
         Ok(reach)
     }
 

@@ -145,12 +145,14 @@ impl Bodies for Segments {
 
     fn put_settings(&self, crawl: CrawlNo, json: &[u8]) -> Result<(), StoreError> {
         let path = settings_path(crawl);
+        let new = format!("{path}.new");
         let write = || {
-            let file = self.disk.create(&path)?;
-            let text = settings_text(json);
-            file.write_at(0, &text)?;
-            file.truncate(text.len() as u64)?;
+            let file = self.disk.create(&new)?;
+            // What an attempt left that was cut short.
+            file.truncate(0)?;
+            file.write_at(0, &settings_text(json))?;
             file.sync()?;
+            self.disk.rename_file(&new, &path)?;
             self.disk.sync_dir(&crawl.to_string())
         };
         write().map_err(|error| io_error(format!("write bodies/{path}"), error))
@@ -209,6 +211,26 @@ impl Segments {
 
     fn dirs(&self) -> Result<Vec<String>, StoreError> {
         self.disk.dirs().map_err(|error| io_error("list the bodies", error))
+    }
+
+    /// The first segment up to a committed end that is shorter than it was, and what it lacks. One that another
+    /// follows was full, or was left because it was damaged.
+    pub(crate) fn first_short(
+        &self,
+        crawl: CrawlNo,
+        end: BodiesEnd,
+    ) -> Result<Option<(String, String)>, StoreError> {
+        for segment in 1..=end.segment {
+            let path = format!("bodies/{}", segment_path(crawl, segment));
+            let len = self.len_if_there(crawl, segment);
+            let len = len.map_err(|error| io_error(format!("look at {path}"), error))?.unwrap_or(0);
+            let committed = if segment == end.segment { end.len } else { SEGMENT_BYTES };
+            if len < committed {
+                let what = format!("it has {len} bytes, and {committed} were written");
+                return Ok(Some((path, what)));
+            }
+        }
+        Ok(None)
     }
 
     /// Reads a blob.

@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use telusur_ledger::{StateDamage, StoreError};
+use telusur_ledger::{FilesRead, StateDamage, StoreError};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::io_error;
@@ -17,7 +17,7 @@ use crate::journal::{self, Journal, Rest};
 use crate::manifest::{self, BadFile, CURRENT, Manifest, TABLES};
 use crate::private_files::private_file;
 use crate::table_file::{self, TableEnd};
-use crate::witness::{JournalReach, KeyspaceReach, ReachFile, Shortfall, Witness};
+use crate::witness::{JournalReach, KeyspaceReach, REACH_FILE, ReachFile, Shortfall, Witness};
 
 /// Without it a new database is begun in the same place.
 const VERSION_MARKER: &str = "version";
@@ -33,27 +33,60 @@ pub(crate) struct Look {
     witness: Witness,
     /// The torn end of the last journal: its path, and where its whole batches end.
     torn: Option<(PathBuf, u64)>,
+    is_copy: bool,
 }
 
 /// Refuses the state database of a complete directory if opening it would lose rows.
 pub(crate) fn look(state: &Path) -> Result<Look, StoreError> {
     let since = Instant::now();
+    let opened = Witness::read(state);
+    let reach = ReachFile::read(state);
+    // Closed before it was copied, its files are of one moment.
+    let is_closed = [opened.as_ref(), reach.as_ref().map(|reach| &reach.witness)]
+        .iter()
+        .all(|witness| witness.is_some_and(|witness| witness.is_closed));
+    let copy_of = reach.as_ref().filter(|reach| reach.is_elsewhere && !is_closed);
+    let looked = look_for_damage(state, opened, reach.as_ref().map(|reach| &reach.witness));
+    tracing::debug!(took_ms = since.elapsed().as_millis(), "looked at the files of the state");
+    let Some(copy_of) = copy_of else { return looked };
+    match looked {
+        Ok(look) if copy_of.witness.is_same_moment(&look.witness) => {
+            Ok(Look { is_copy: true, ..look })
+        }
+        Ok(_) => {
+            let what = "it was copied at another moment than the other files".to_owned();
+            let path = state.join(REACH_FILE);
+            Err(torn_copy(damage(state, BadFile { path, byte: None, what })))
+        }
+        Err(StoreError::StateDamaged(damage)) => Err(torn_copy(*damage)),
+        Err(error) => Err(error),
+    }
+}
+
+/// An error that says that the files of a copy do not fit together.
+pub(crate) fn torn_copy(damage: StateDamage) -> StoreError {
+    StoreError::StateDamaged(Box::new(StateDamage { is_torn_copy: true, ..damage }))
+}
+
+fn look_for_damage(
+    state: &Path,
+    opened: Option<Witness>,
+    reach: Option<&Witness>,
+) -> Result<Look, StoreError> {
     refuse_missing(state)?;
     let found = found_in(state)?;
-    tracing::debug!(took_ms = since.elapsed().as_millis(), "looked at the files of the state");
-    let opened = Witness::read(state);
     if opened.is_none() {
         tracing::info!(
             dir = %state.display(),
             "no witness of the state, as in a directory of an older version; it is written now"
         );
     }
-    for witness in opened.into_iter().chain(ReachFile::read(state)) {
+    for witness in opened.iter().chain(reach) {
         if let Some(shortfall) = witness.missing_from(&found.witness) {
             return Err(short_of(state, shortfall));
         }
     }
-    Ok(Look { witness: found.witness, torn: found.torn })
+    Ok(Look { witness: found.witness, torn: found.torn, is_copy: false })
 }
 
 fn short_of(state: &Path, shortfall: Shortfall) -> StoreError {
@@ -71,6 +104,11 @@ fn short_of(state: &Path, shortfall: Shortfall) -> StoreError {
 }
 
 impl Look {
+    /// Whether this is a copy of a directory that was in use. Its state is of one moment all the same.
+    pub(crate) fn is_copy(&self) -> bool {
+        self.is_copy
+    }
+
     /// Makes ready what was looked at: from here on files change.
     ///
     /// A torn end is cut here and not by the database, which refuses some ends (those that have
@@ -84,6 +122,8 @@ impl Look {
         }
         // From here on journals may go whose rows are all in tables.
         self.witness.write(state).map_err(write)?;
+        let reach = ReachFile::open(state).and_then(|mut reach| reach.write(&self.witness));
+        reach.map_err(write)?;
         // It holds nothing, and copies of a directory leave it out.
         let lock = state.join(LOCK);
         private_file().write(true).create(true).truncate(false).open(lock).map(drop).map_err(write)
@@ -94,7 +134,8 @@ impl Look {
 pub(crate) fn bear_witness(state: &Path) -> Result<(), StoreError> {
     let witness = Witness { is_closed: true, ..found_in(state)?.witness };
     let named = |error| io_error(format!("write the witness of {}", state.display()), error);
-    witness.write(state).map_err(named)
+    witness.write(state).map_err(named)?;
+    ReachFile::open(state).and_then(|mut reach| reach.write(&witness)).map_err(named)
 }
 
 /// The first damaged table file, if one is. Reads all of them.
@@ -123,6 +164,7 @@ pub(crate) fn damage(state: &Path, bad: BadFile) -> StateDamage {
         file: file.display().to_string(),
         byte: bad.byte,
         what: bad.what,
+        is_torn_copy: false,
     }
 }
 
@@ -231,6 +273,44 @@ pub(crate) fn journal_paths(state: &Path) -> io::Result<BTreeMap<u64, PathBuf>> 
         }
     }
     Ok(paths)
+}
+
+/// Reads the journals of an open database. Nothing else does before the next opening.
+pub(crate) fn read_journals(state: &Path) -> Result<FilesRead, StoreError> {
+    let mut files = FilesRead::default();
+    let paths = journal_paths(state);
+    let paths = paths.map_err(|error| io_error(format!("read {}", state.display()), error))?;
+    let newest = paths.keys().next_back().copied();
+    for (number, path) in paths {
+        let is_newest = Some(number) == newest;
+        let mut fault = journal_fault(&path, is_newest, &mut files.bytes)?;
+        // A batch that is just being written may look like a hole.
+        if is_newest && fault.is_some() {
+            let again = journal_fault(&path, is_newest, &mut files.bytes)?;
+            fault = fault.filter(|fault| again.as_ref() == Some(fault));
+        }
+        files.damaged.extend(fault.map(|bad| damage(state, bad)));
+    }
+    Ok(files)
+}
+
+fn journal_fault(
+    path: &Path,
+    is_newest: bool,
+    bytes: &mut u64,
+) -> Result<Option<BadFile>, StoreError> {
+    let journal = match journal::read(path, None) {
+        // All of its rows are in tables now.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            let (path, what) = (path.to_owned(), error.to_string());
+            return Ok(Some(BadFile { path, byte: None, what }));
+        }
+        Ok(journal) => journal,
+    };
+    *bytes += journal.whole_bytes;
+    let fault = fault_of(&journal, is_newest);
+    Ok(fault.map(|what| BadFile { path: path.to_owned(), byte: Some(journal.whole_bytes), what }))
 }
 
 type Torn = Option<(PathBuf, u64)>;

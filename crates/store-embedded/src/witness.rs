@@ -6,12 +6,16 @@
 //! closed; `telusur.reach` follows every batch and is not synced: after a kill it is exact, after a power loss it may
 //! be behind, and it is never ahead, because whatever it tells of was synced before. Both are in `state/`, so
 //! that whoever replaces that directory as a whole replaces them with it. A missing or damaged one proves nothing.
+//!
+//! `telusur.reach` is written in place, and says which file it is: elsewhere it is a copy, and so is what is
+//! beside it. Files that were copied while they were written are of different moments.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -121,6 +125,20 @@ impl Witness {
         self.missing_journal(found).map(|(file, what)| Shortfall::File(file, what))
     }
 
+    /// Whether `found` is what was there when this was written, and neither older nor newer.
+    pub(crate) fn is_same_moment(&self, found: &Self) -> bool {
+        let lasts = |witness: &Self| -> Vec<(u64, Option<u64>)> {
+            witness.journals.iter().map(|(journal, reach)| (*journal, reach.last)).collect()
+        };
+        lasts(self) == lasts(found)
+            && self.keyspaces.iter().all(|(keyspace, reach)| {
+                found
+                    .keyspaces
+                    .get(keyspace)
+                    .is_some_and(|is| (is.version, is.tables) == (reach.version, reach.tables))
+            })
+    }
+
     fn missing_journal(&self, found: &Self) -> Option<(String, String)> {
         let name = |journal: &u64| format!("{journal}.jnl");
         let gone = || "the file is gone, and holds the newest rows".to_owned();
@@ -178,24 +196,67 @@ fn checksum(witness: &Witness) -> io::Result<String> {
 /// The file of the witness that follows every batch.
 pub(crate) struct ReachFile {
     file: File,
+    identity: FileIdentity,
     /// Of the last witness that was written.
     number: u64,
 }
 
+/// What was found in such a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FoundReach {
+    /// The newest witness that can be believed.
+    pub witness: Witness,
+    /// Whether it was written into another file than the one that it is in.
+    pub is_elsewhere: bool,
+}
+
+/// Tells a file from its copies. It stays the same when the directory is renamed, or the machine starts again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct FileIdentity {
+    inode: u64,
+    /// When the file was made, in nanoseconds since 1970; 0 where the file system does not know.
+    made_ns: u64,
+}
+
+impl FileIdentity {
+    fn of(about: &Metadata) -> Self {
+        let made = about.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
+        let made_ns = made.and_then(|made| u64::try_from(made.as_nanos()).ok()).unwrap_or(0);
+        Self { inode: about.ino(), made_ns }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Slot {
+    number: u64,
+    identity: FileIdentity,
+    witness: Witness,
+}
+
 impl ReachFile {
-    /// Begins the file of a state directory anew.
-    pub(crate) fn begin(state: &Path) -> io::Result<Self> {
+    /// Opens the file of a state directory to write to it. What is in it stays until it is overwritten, unless
+    /// it is another file's.
+    pub(crate) fn open(state: &Path) -> io::Result<Self> {
         let mut options = private_file();
-        let file = options.write(true).create(true).truncate(true).open(state.join(REACH_FILE))?;
+        let options = options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(state.join(REACH_FILE))?;
+        let identity = FileIdentity::of(&file.metadata()?);
+        let newest = newest_slot(&fs::read(state.join(REACH_FILE))?);
+        let number = newest.filter(|slot| slot.identity == identity).map(|slot| slot.number);
+        if number.is_none() {
+            file.set_len(0)?;
+        }
         file.set_len(SLOTS * SLOT_BYTES as u64)?;
-        Ok(Self { file, number: 0 })
+        Ok(Self { file, identity, number: number.unwrap_or(0) })
     }
 
     /// Writes down how far the files have come. It is not synced. One that is too long is left out: the
     /// last one still holds.
     pub(crate) fn write(&mut self, witness: &Witness) -> io::Result<()> {
         self.number += 1;
-        let bytes = postcard::to_stdvec(&(self.number, witness)).map_err(io::Error::other)?;
+        let Self { number, identity, .. } = *self;
+        let written = Slot { number, identity, witness: witness.clone() };
+        let bytes = postcard::to_stdvec(&written).map_err(io::Error::other)?;
         let mut slot = Vec::with_capacity(SLOT_HEAD_BYTES + bytes.len());
         slot.extend(u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
         slot.extend(xxh3_64(&bytes).to_le_bytes());
@@ -207,14 +268,19 @@ impl ReachFile {
     }
 
     /// The newest witness in the file of a state directory that can be believed.
-    pub(crate) fn read(state: &Path) -> Option<Witness> {
-        let bytes = fs::read(state.join(REACH_FILE)).ok()?;
-        let slots = bytes.chunks(SLOT_BYTES).filter_map(slot_of);
-        slots.max_by_key(|(number, _)| *number).map(|(_, witness)| witness)
+    pub(crate) fn read(state: &Path) -> Option<FoundReach> {
+        let path = state.join(REACH_FILE);
+        let identity = FileIdentity::of(&fs::metadata(&path).ok()?);
+        let Slot { identity: written, witness, .. } = newest_slot(&fs::read(path).ok()?)?;
+        Some(FoundReach { witness, is_elsewhere: written != identity })
     }
 }
 
-fn slot_of(slot: &[u8]) -> Option<(u64, Witness)> {
+fn newest_slot(bytes: &[u8]) -> Option<Slot> {
+    bytes.chunks(SLOT_BYTES).filter_map(slot_of).max_by_key(|slot| slot.number)
+}
+
+fn slot_of(slot: &[u8]) -> Option<Slot> {
     let (len, rest) = slot.split_first_chunk()?;
     let (checksum, rest) = rest.split_first_chunk()?;
     let bytes = rest.get(..usize::try_from(u32::from_le_bytes(*len)).ok()?)?;
@@ -278,12 +344,12 @@ mod tests {
     #[test]
     fn a_torn_reach_is_passed_over() {
         let dir = tempfile::tempdir().unwrap();
-        let mut file = ReachFile::begin(dir.path()).unwrap();
+        let mut file = ReachFile::open(dir.path()).unwrap();
         assert_eq!(ReachFile::read(dir.path()), None);
         for last in 1..=5 {
             file.write(&witness(&[(0, journal(Some(last), &[]))], None)).unwrap();
         }
-        let last = || ReachFile::read(dir.path()).and_then(|found| found.journals[&0].last);
+        let last = || ReachFile::read(dir.path()).and_then(|found| found.witness.journals[&0].last);
         assert_eq!(last(), Some(5));
         let path = dir.path().join(REACH_FILE);
         let mut bytes = fs::read(&path).unwrap();

@@ -15,7 +15,9 @@ use telusur_engine::{
 };
 use telusur_fetch::ServiceClient;
 use telusur_index::{IndexError, IndexLimits, SearchIndex};
-use telusur_ledger::{PageStore, Recovered, Store, StoreChange, StoreError};
+use telusur_ledger::{
+    PageStore, Recovered, StateDamage, Store, StoreChange, StoreError, UnreadableBytes,
+};
 use telusur_model::{CrawlNo, PageRecord};
 use telusur_parse_pool::Parser;
 use telusur_store_embedded::{EmbeddedStore, Found, Recovery};
@@ -212,9 +214,44 @@ impl Owner {
 /// looks at something, has it for a moment, which is waited for.
 fn open_store(dir: &Path) -> Result<EmbeddedStore, StoreError> {
     let is_had = |error: &StoreError| matches!(error, StoreError::Locked { .. }) && !is_served(dir);
-    let store = when_free(MOMENT_MAX, is_had, || telusur_store_embedded::open(dir))?;
+    let open = || match telusur_store_embedded::open(dir) {
+        Err(StoreError::StateDamaged(damage)) if damage.is_torn_copy => {
+            rebuild_copy(dir, &damage)?;
+            telusur_store_embedded::open(dir)
+        }
+        opened => opened,
+    };
+    let store = when_free(MOMENT_MAX, is_had, open)?;
     delete_removed_for_a_moment(&store);
     Ok(store)
+}
+
+/// Rebuilds the state of a copy that was made while the directory was in use: its files are of different
+/// moments. What was stored up to then is in its bodies, each whole record of it.
+fn rebuild_copy(dir: &Path, damage: &StateDamage) -> Result<(), StoreError> {
+    let of = dir_shown(dir);
+    tracing::warn!(dir = of, why = %damage, "the state is rebuilt from the bodies");
+    let recovery = Recovery::begin(dir, RecoverInto::Place, &mut |_| {})?;
+    let failed = |message: Message| StoreError::Engine(message.what);
+    let parser = parser_when_needed(1).map_err(failed)?;
+    for crawl in recovery.recovered().unread.keys() {
+        parse_again(recovery.store(), *crawl, &parser).map_err(failed)?;
+    }
+    let (recovered, copied) = recovery.finish()?;
+    for page in &recovered.lost {
+        let (url, file) = (shown(&page.url), segment_file(page.crawl, page.place.segment));
+        let (byte, is_asked_again) = (page.place.offset, page.is_asked_again);
+        tracing::warn!(url, file, byte, is_asked_again, "the body of a page was torn");
+    }
+    for UnreadableBytes { crawl, bytes } in &recovered.unreadable {
+        let file = segment_file(*crawl, bytes.segment);
+        let (first, end) = (bytes.first, bytes.end);
+        tracing::warn!(file, first, end, "bytes were torn; what was in them is queued");
+    }
+    let Recovered { crawls, pages, steps, .. } = recovered;
+    let copied = copied.map(|dir| dir_shown(&dir)).unwrap_or_default();
+    tracing::warn!(dir = of, crawls, pages, steps, copied, "the state was rebuilt");
+    Ok(())
 }
 
 /// Opens something, again and again while somebody else has it, for so long at most.
@@ -539,6 +576,11 @@ pub fn recover(
     }
     each_page(&recovery.store(), each).map_err(failed)?;
     recovery.finish().map_err(failed)
+}
+
+/// The path of a segment in the data directory.
+pub fn segment_file(crawl: CrawlNo, segment: u32) -> String {
+    format!("bodies/{crawl}/{segment:08}.warc.zst")
 }
 
 /// Parses the stored pages of a crawl.

@@ -13,6 +13,13 @@ use telusur_model::{CrawlNo, CrawlStats, QueuePlace, Seeds, Site, UrlKey};
 
 use crate::script::{Action, Author, script};
 
+/// So many cases, or as many as `PROPTEST_CASES` says.
+fn cases(usual: u32) -> Config {
+    let cases =
+        if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { usual };
+    Config { cases, failure_persistence: None, ..Config::default() }
+}
+
 /// Folds events in batches of these sizes, over and over; after a batch with an odd number the process
 /// is killed.
 fn fold(events: &[Event], cuts: &[u8]) -> InMemory {
@@ -36,7 +43,7 @@ fn fold(events: &[Event], cuts: &[u8]) -> InMemory {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 10_000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(cases(10_000))]
 
     #[test]
     fn rows_do_not_depend_on_cuts_and_kills(
@@ -56,7 +63,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(cases(1_000))]
 
     /// Whatever happens, the promises about a store's content hold afterwards.
     #[test]
@@ -82,7 +89,7 @@ fn recover(storage: &InMemory) -> InMemory {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(cases(1_000))]
 
     /// Rows that are lost are given back by the records of the steps, however they were cut.
     #[test]
@@ -154,7 +161,7 @@ impl SlotPart {
 }
 
 proptest! {
-    #![proptest_config(Config { cases: 1_000, failure_persistence: None, ..Config::default() })]
+    #![proptest_config(cases(1_000))]
 
     /// The counters of a crawl are the sums over slots, each of which folds the events of its own sites.
     #[test]

@@ -6,6 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use telusur_ledger::{CrawlStore, NewCrawl, StateDamage, StoreError};
+use telusur_model::Timestamp;
+use telusur_store_embedded::{RecoverInto, Recovery};
 
 use crate::directory::{a_crawl, files};
 
@@ -185,6 +187,17 @@ fn copied(from: &Path) -> tempfile::TempDir {
     copy
 }
 
+const REACH: &str = "state/telusur.reach";
+
+/// Makes a copy the original, as far as it can be told: damage is refused then, and not taken for the trace of
+/// copying.
+fn make_original(copy: &Path, of: &Path) {
+    let (reach, original) = (copy.join(REACH), of.join(REACH));
+    fs::write(&original, fs::read(&reach).unwrap()).unwrap();
+    fs::remove_file(&reach).unwrap();
+    fs::hard_link(original, reach).unwrap();
+}
+
 /// Until the witness followed every step, a journal that had lost its newest steps was taken for one that
 /// never had them.
 #[test]
@@ -210,6 +223,7 @@ fn after_a_kill_a_journal_that_lost_its_newest_steps_is_named() {
     let whole = journal(dir.path());
     let killed = copied(dir.path());
     store.close().unwrap();
+    make_original(killed.path(), dir.path());
     // At the end of a whole step: nothing in the journal itself says that there was more.
     for end in [steps[10], steps[38]] {
         let mut shorter = whole.clone();
@@ -223,6 +237,112 @@ fn after_a_kill_a_journal_that_lost_its_newest_steps_is_named() {
     fs::write(killed.path().join("state/0.jnl"), &whole).unwrap();
     let store = telusur_store_embedded::open(killed.path()).unwrap();
     assert_eq!(store.crawls().unwrap().len(), 40);
+}
+
+/// Files of a directory in which crawls are made one after the other: what is copied first is older.
+struct InUse {
+    dir: tempfile::TempDir,
+    early: BTreeMap<PathBuf, Vec<u8>>,
+    late: BTreeMap<PathBuf, Vec<u8>>,
+}
+
+const EARLY: usize = 20;
+const LATE: usize = 40;
+
+impl InUse {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = telusur_store_embedded::open(dir.path()).unwrap();
+        let make = |random| drop(store.create(NewCrawl { crawl: a_crawl(), random }).unwrap());
+        (0..EARLY as u128).for_each(make);
+        let early = files(dir.path());
+        (EARLY as u128..LATE as u128).for_each(make);
+        let late = files(dir.path());
+        Self { dir, early, late }
+    }
+
+    /// A copy with the later ones of some files, and the earlier ones of all others.
+    fn copy(&self, is_late: impl Fn(&str) -> bool) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        for path in self.late.keys() {
+            let inside = path.strip_prefix(self.dir.path()).unwrap();
+            let from = if is_late(inside.to_str().unwrap()) { &self.late } else { &self.early };
+            let Some(bytes) = from.get(path) else { continue };
+            let to = copy.path().join(inside);
+            fs::create_dir_all(to.parent().unwrap()).unwrap();
+            fs::write(to, bytes).unwrap();
+        }
+        copy
+    }
+
+    /// How many crawls a copy has, and whether its state had to be rebuilt.
+    #[track_caller]
+    fn crawls_of(&self, is_late: impl Fn(&str) -> bool) -> (usize, bool) {
+        let copy = self.copy(is_late);
+        let (store, is_rebuilt) = match telusur_store_embedded::open(copy.path()) {
+            Ok(store) => (store, false),
+            Err(StoreError::StateDamaged(damage)) if damage.is_torn_copy => {
+                let recovery = Recovery::begin(copy.path(), RecoverInto::Place, &mut |_| {});
+                recovery.unwrap().finish().unwrap();
+                (telusur_store_embedded::open(copy.path()).unwrap(), true)
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let report = store.verify(&|_| Ok(Vec::new())).unwrap();
+        assert!(report.holds(), "{report:?}");
+        (store.crawls().unwrap().len(), is_rebuilt)
+    }
+}
+
+/// Of sixty copies of directories in use 22 were once refused, because the witness had been copied last.
+#[test]
+fn a_copy_of_a_directory_in_use_has_what_its_bodies_have() {
+    let in_use = InUse::new();
+    let is_body = |path: &str| path.starts_with("bodies/");
+    let check = |is_late: &dyn Fn(&str) -> bool, crawls, is_rebuilt| {
+        assert_eq!(in_use.crawls_of(is_late), (crawls, is_rebuilt));
+    };
+    check(&|_| false, EARLY, false);
+    check(&|_| true, LATE, false);
+    check(&|path| path == REACH, EARLY, true);
+    check(&|path| path == "state/0.jnl", EARLY, true);
+    check(&|path| path == REACH || is_body(path), LATE, true);
+    // Steps that the rows lack are done again.
+    check(&is_body, LATE, false);
+    // Rows tell of bodies that were not there yet.
+    check(&|path| !is_body(path), EARLY, true);
+    // A step in between is of a crawl that was copied before it.
+    check(&|path| is_body(path) && !path.contains("crawl_30/"), LATE - 1, true);
+}
+
+/// One zeroed block is a hole, and so are blocks of a journal that were read before they were written.
+#[test]
+fn a_hole_in_the_journal_of_a_copy_costs_nothing() {
+    let in_use = InUse::new();
+    let copy = in_use.copy(|_| true);
+    let path = copy.path().join("state/0.jnl");
+    let mut journal = fs::read(&path).unwrap();
+    let middle = written(&journal) / 2;
+    journal[middle..middle + 4096].fill(0);
+    fs::write(&path, journal).unwrap();
+    let Err(StoreError::StateDamaged(damage)) = telusur_store_embedded::open(copy.path()) else {
+        panic!("opened")
+    };
+    assert!(damage.is_torn_copy && damage.what.contains("behind it"), "{damage}");
+    Recovery::begin(copy.path(), RecoverInto::Place, &mut |_| {}).unwrap().finish().unwrap();
+    let store = telusur_store_embedded::open(copy.path()).unwrap();
+    assert_eq!(store.crawls().unwrap().len(), LATE);
+}
+
+/// A backup of a directory that was closed lacks nothing: what is missing is damage, and is said.
+#[test]
+fn damage_of_a_copy_of_a_closed_directory_is_refused() {
+    let dir = with_steps();
+    let copy = copied(dir.path());
+    let path = copy.path().join("state/0.jnl");
+    let whole = fs::read(&path).unwrap();
+    fs::write(&path, &whole[..written(&whole) / 2]).unwrap();
+    assert!(!refused(copy.path()).is_torn_copy);
 }
 
 /// Without any witness the rest still has to fit together, and no witness stops a whole directory.
@@ -259,4 +379,27 @@ fn every_bit_of_the_version_file_counts() {
             }
         }
     }
+}
+
+/// A journal is read by the next opening only: what is damaged meanwhile was found then, too late for a copy of it.
+#[test]
+fn scrub_reads_the_journals() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    for random in 0..200 {
+        store.create(NewCrawl { crawl: a_crawl(), random }).unwrap();
+    }
+    let scrub = || loop {
+        let state = store.scrub(1 << 20, Timestamp(1)).unwrap();
+        if state.ended_at.is_some() {
+            break state;
+        }
+    };
+    assert_eq!(scrub().damaged, 0);
+    let file = fs::File::options().write(true).open(dir.path().join("state/0.jnl")).unwrap();
+    file.write_all_at(&[0; 4096], 32 << 10).unwrap();
+    let state = scrub();
+    assert_eq!(state.damaged, 1);
+    let found = &state.found[0];
+    assert!(found.starts_with("state/0.jnl is damaged at byte"), "{found}");
 }

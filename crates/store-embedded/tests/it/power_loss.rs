@@ -177,3 +177,28 @@ fn a_full_disk_is_said_to_be_full_and_nothing_moves() {
     let (places, _) = append(&segments, end, &[b"second"]).unwrap();
     assert_eq!(segments.read(CRAWL, places[0]).unwrap(), b"second");
 }
+
+/// They were once overwritten in place: torn, nothing could be said of the crawl.
+#[test]
+fn settings_are_the_old_or_the_new_ones_after_any_power_loss() {
+    let settings = |letter: u8| vec![letter; 2_000];
+    for call in [DiskCall::Write, DiskCall::Sync, DiskCall::RenameFile, DiskCall::SyncDir] {
+        for seed in 0..200 {
+            let disk = SimDisk::new();
+            let segments = Segments::new(Arc::new(disk.clone()));
+            append(&segments, BodiesEnd::default(), &[]).unwrap();
+            segments.put_settings(CRAWL, &settings(b'a')).unwrap();
+            fail_next(&disk, call, DiskFailure::Device);
+            segments.put_settings(CRAWL, &settings(b'b')).unwrap_err();
+            let after = Segments::new(Arc::new(disk.crash(seed)));
+            let found = after.settings(CRAWL).unwrap();
+            assert!(
+                [b'a', b'b'].map(|letter| Some(settings(letter))).contains(&found),
+                "{call:?} {seed}"
+            );
+            // What was left of the attempt is in nobody's way.
+            after.put_settings(CRAWL, &settings(b'c')).unwrap();
+            assert_eq!(after.settings(CRAWL).unwrap(), Some(settings(b'c')));
+        }
+    }
+}

@@ -9,7 +9,7 @@ use telusur_ledger::{
     Bodies, BodiesEnd, CrawlStore, FrontierStore, PageStore, Storage, StoreChange,
 };
 use telusur_model::CrawlNo;
-use telusur_store_embedded::{DataDir, Disk, EmbeddedStore, Segments};
+use telusur_store_embedded::{DataDir, Disk, EmbeddedStore, RecoverInto, Recovery, Segments};
 use telusur_testkit::SimDisk;
 use telusur_testkit::sim_disk::{DiskCall, DiskFailure, DiskFault};
 
@@ -120,5 +120,23 @@ fn a_removal_of_which_only_bodies_tell_is_taken_up() {
     assert_verified(&store);
     store.end_removal(removed).unwrap();
     assert!(!aside.exists());
+    assert_verified(&store);
+}
+
+/// Between the commit that began a removal and its first piece, only `state/` knew of it.
+#[test]
+fn a_recovery_does_not_bring_a_removed_crawl_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    let [gone, kept] = [0, 1].map(|_| crawl_with_page(&store));
+    store.begin_removal(gone).unwrap();
+    drop(store);
+    fs::remove_dir_all(dir.path().join("state")).unwrap();
+    let recovery = Recovery::begin(dir.path(), RecoverInto::Place, &mut |_| {}).unwrap();
+    recovery.finish().unwrap();
+    let store = telusur_store_embedded::open(dir.path()).unwrap();
+    let left: Vec<_> = store.crawls().unwrap().iter().map(|crawl| crawl.crawl.no).collect();
+    assert_eq!(left, [kept]);
+    store.remove(gone).unwrap();
     assert_verified(&store);
 }

@@ -151,7 +151,7 @@ pub enum ColorChoice {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Crawl a small site that is built into this program; needs no internet
-    Demo,
+    Demo(SpaceArgs),
     /// Crawl from start URLs
     Crawl(Box<CrawlArgs>),
     /// Search everything crawled so far

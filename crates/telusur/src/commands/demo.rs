@@ -9,6 +9,7 @@ use telusur_testkit::serve_demo;
 
 use super::run::{self, RunJob};
 use super::{Outcome, Session};
+use crate::cli::SpaceArgs;
 use crate::crawl_request::crawl_request;
 use crate::message::{Code, Message};
 use crate::settings::{FailOn, Given, Key, Raw, Settings};
@@ -16,7 +17,7 @@ use crate::settings::{FailOn, Given, Key, Raw, Settings};
 /// Searches to try: a word, a phrase, a word in pages of one language.
 const SEARCHES: [&str; 3] = ["cloves", "'\"stone jumping\"'", "pulau lang:id"];
 
-pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
+pub(super) fn demo(session: &Session, space: &SpaceArgs, output: &mut dyn Write) -> Outcome {
     let refuse = |what: String| Message::new(Code::Storage, format!("serve the demo site: {what}"));
     // The site answers on threads of its own, beside the crawl.
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -27,7 +28,7 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
     let site = runtime.block_on(serve_demo(None)).map_err(|error| refuse(error.to_string()))?;
     let address = format!("127.0.0.1:{}", site.port());
     let list = |items: &[&str]| Raw::List(items.iter().map(|item| (*item).to_owned()).collect());
-    let given = vec![
+    let mut given = vec![
         // The only exception from "public addresses only": this one port of this machine.
         Given { key: Key::AllowPrivate, flag: "--allow-private", raw: list(&[&address]) },
         Given { key: Key::Delay, flag: "--delay", raw: Raw::Untyped("0s".into()) },
@@ -35,6 +36,7 @@ pub(super) fn demo(session: &Session, output: &mut dyn Write) -> Outcome {
         Given { key: Key::MaxDepth, flag: "--depth", raw: Raw::Untyped("12".into()) },
         Given { key: Key::Retries, flag: "--retries", raw: Raw::Untyped("1".into()) },
     ];
+    given.extend(space.given());
     let settings = session.settings(given)?.settings;
     let start =
         PageUrl::parse(&format!("http://{address}/")).map_err(|error| refuse(error.to_string()))?;

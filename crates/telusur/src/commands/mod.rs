@@ -67,8 +67,8 @@ use crate::logging;
 use crate::message::{Code, Message, exit, shown};
 use crate::remote;
 use crate::settings::{
-    ConfigFile, Environment, Given, Resolution, Settings, Sources, config_files, read_small_file,
-    resolve,
+    ConfigFile, Environment, Given, Key, Resolution, Settings, Sources, config_files,
+    read_small_file, resolve,
 };
 use crate::terminal::{Talk, Terminal, wants_color};
 
@@ -193,10 +193,10 @@ pub(crate) struct Session {
 impl Session {
     fn carry_out(&self, command: Command, output: &mut dyn Write) -> Outcome {
         match command {
-            Command::Demo => self
+            Command::Demo(space) => self
                 .expect_local("demo")
                 .map_err(Failure::from)
-                .and_then(|()| demo::demo(self, output)),
+                .and_then(|()| demo::demo(self, &space, output)),
             Command::Crawl(arguments) => crawl::crawl(self, &arguments, output),
             Command::Search(arguments) => search::search(self, &arguments, output),
             Command::Rank(arguments) => rank::rank(self, &arguments, output),
@@ -304,6 +304,10 @@ impl Session {
     fn settings(&self, flags: Vec<Given>) -> Result<Resolution, Message> {
         let sources = self.sources(flags)?;
         let resolution = resolve(&sources)?;
+        if resolution.settings.path(Key::DataDir).is_none() {
+            let what = "there is no data directory: neither HOME nor XDG_DATA_HOME is set";
+            return Err(Message::new(Code::BadArgument, what).hint("Name one: --data DIR"));
+        }
         for warning in &resolution.warnings {
             self.talk.warning(warning);
         }

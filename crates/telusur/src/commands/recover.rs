@@ -103,7 +103,7 @@ fn report(
         session.talk.warning(&format!("{}: {place} is damaged, {how}", shown(&page.url)));
     }
     for UnreadableBytes { crawl, bytes } in &recovered.unreadable {
-        let file = format!("bodies/{crawl}/{:08}.warc.zst", bytes.segment);
+        let file = backend::segment_file(*crawl, bytes.segment);
         session
             .talk
             .warning(&format!("{file}: bytes {} to {} cannot be read", bytes.first, bytes.end));
@@ -135,7 +135,7 @@ fn write_json(recovered: &Recovered, target: &Path, output: &mut dyn Write) -> s
         write_json_line(output, &line)?;
     }
     for UnreadableBytes { crawl, bytes } in &recovered.unreadable {
-        let file = format!("bodies/{crawl}/{:08}.warc.zst", bytes.segment);
+        let file = backend::segment_file(*crawl, bytes.segment);
         let line = json!({ "unreadable": file, "byte": bytes.first, "end": bytes.end });
         write_json_line(output, &line)?;
     }
@@ -155,7 +155,7 @@ fn write_json(recovered: &Recovered, target: &Path, output: &mut dyn Write) -> s
 }
 
 fn segment(page: &LostPage) -> String {
-    format!("bodies/{}/{:08}.warc.zst", page.crawl, page.place.segment)
+    backend::segment_file(page.crawl, page.place.segment)
 }
 
 fn path_shown(path: &Path) -> String {

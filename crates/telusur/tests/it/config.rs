@@ -164,3 +164,13 @@ fn a_home_is_not_needed() {
     command.current_dir("/");
     assert_eq!(crate::finish(command, "").code, 0);
 }
+
+/// It once ended in a panic.
+#[test]
+fn without_a_home_a_data_directory_must_be_named() {
+    let place = Place::new();
+    let seen = place.run_with(&["ls"], &[("HOME", "")], "");
+    assert!(seen.error(2).contains("--data DIR"), "{seen:?}");
+    let seen = place.run_with(&["demo", "--data", "d", "-q"], &[("HOME", "")], "");
+    assert_eq!(seen.code, 0, "{seen:?}");
+}

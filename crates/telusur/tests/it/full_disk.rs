@@ -190,9 +190,7 @@ fn a_service_goes_on_by_itself(ballast: &Ballast, place: &Place, web: &Web, data
     };
     assert_ne!(state(), "completed");
     ballast.remove();
-    while state() != "completed" {
-        std::thread::yield_now();
-    }
+    crate::until("the crawl goes on", || state() == "completed");
     kill_process(Pid::from_child(&service), Signal::TERM).unwrap();
     service.wait().unwrap();
     let mut text = String::new();

@@ -76,6 +76,18 @@ impl Place {
     }
 }
 
+/// Asks again and again until something is so. Far longer than it ever takes: what never comes is a failure,
+/// and not a test that hangs.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
+    let since = std::time::Instant::now();
+    while !is_so() {
+        assert!(since.elapsed() < PATIENCE, "waited in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
 fn finish(mut command: Command, stdin: &str) -> Seen {
     let mut child = command
         .stdin(Stdio::piped())

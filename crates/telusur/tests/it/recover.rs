@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::run::{Web, small_web};
 use crate::{Place, Seen};
 
 const DATA: &str = ".local/share/telusur";
@@ -215,4 +216,53 @@ fn pages_come_back_by_their_bodies_alone() {
     let seen = place.run(&["search", "mill", "--data", RECOVERED]);
     assert!(seen.stdout.contains("/en/"), "{seen:?}");
     assert_verified(&place, RECOVERED);
+}
+
+/// Pages that a crawl has stored so far.
+fn pages(place: &Place, name: &str) -> u64 {
+    place.shown(name)["stats"]["pages"].as_u64().unwrap_or(0)
+}
+
+fn copy_files(from: &Path, to: &Path, is_copied: &dyn Fn(&Path) -> bool) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (path, kind) = (entry.path(), entry.file_type().unwrap());
+        if kind.is_dir() {
+            copy_files(&path, &to.join(entry.file_name()), is_copied);
+        } else if kind.is_file() && is_copied(&path) {
+            fs::create_dir_all(to).unwrap();
+            // It may be gone by now.
+            let _ = fs::copy(&path, to.join(entry.file_name()));
+        }
+    }
+}
+
+/// The witness was once copied later than the journal, which then looked as if it had lost its end.
+#[test]
+fn a_copy_of_a_running_crawl_opens_and_goes_on() {
+    let (place, web) = (Place::new(), Web::new(small_web(2000)));
+    let mut crawl = place.start_crawl(&web, &["--name", "copied", "--rate", "200/s"]);
+    let (data, copy) = (place.path().join(DATA), place.path().join("copy"));
+    let is_reach = |path: &Path| path.ends_with("state/telusur.reach");
+    crate::until("a page is stored", || pages(&place, "copied") > 0);
+    copy_files(&data, &copy, &|path| !is_reach(path));
+    let then = pages(&place, "copied");
+    crate::until("more pages are stored", || pages(&place, "copied") > then);
+    copy_files(&data, &copy, &is_reach);
+    assert!(crawl.try_wait().unwrap().is_none(), "the crawl was over before it was copied");
+    crawl.kill().unwrap();
+    crawl.wait().unwrap();
+    let seen = place.run(&["verify", "--data", "copy"]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert!(seen.stderr.contains("the state was rebuilt"), "{seen:?}");
+    // Once.
+    let seen = place.run(&["verify", "--data", "copy"]);
+    assert!(seen.code == 0 && !seen.stderr.contains("rebuilt"), "{seen:?}");
+    let seen = place.run(&["show", "copied", "--data", "copy", "--json"]);
+    let shown: Value = serde_json::from_str(&seen.stdout).unwrap();
+    let stored = shown["stats"]["pages"].as_u64().unwrap();
+    let limit = (stored + 20).to_string();
+    let seen = place.run(&["resume", "copied", "--data", "copy", "--max-pages", &limit]);
+    assert_eq!(seen.code, 0, "{seen:?}");
+    assert_verified(&place, "copy");
 }

@@ -353,9 +353,9 @@ fn a_crawl_that_cannot_be_stored_stops_nobody_else() {
     let data = place.path().join(".local/share/telusur");
     for name in ["good", "bad"] {
         let mut crawl = place.start_crawl(&web, &["--name", name, "--new"]);
-        while place.shown(name)["stats"]["fetched"].as_u64().is_none_or(|pages| pages == 0) {
-            std::thread::yield_now();
-        }
+        crate::until("a page is stored", || {
+            place.shown(name)["stats"]["fetched"].as_u64().is_some_and(|pages| pages > 0)
+        });
         crawl.kill().unwrap();
         crawl.wait().unwrap();
     }
@@ -368,11 +368,8 @@ fn a_crawl_that_cannot_be_stored_stops_nobody_else() {
     let flags = ["--allow-private", "127.0.0.0/8"];
     for _ in 0..2 {
         let served = Served::start(&place, &flags);
-        while place.shown("good")["state"] != "completed" {
-            std::thread::yield_now();
-        }
-        while place.shown("bad")["state"] != "paused" {
-            std::thread::yield_now();
+        for (name, state) in [("good", "completed"), ("bad", "paused")] {
+            crate::until(state, || place.shown(name)["state"] == state);
         }
         let bad: serde_json::Value =
             serde_json::from_str(&served.curl(&[], "/api/v1/crawls/crawl_2")).unwrap();
@@ -397,13 +394,11 @@ fn an_idle_service_finds_damage() {
     std::os::unix::fs::FileExt::write_all_at(&file, &[0; 8], file.metadata().unwrap().len() / 2)
         .unwrap();
     let served = Served::start(&place, &["--scrub-pace", "1GiB"]);
-    let stats = loop {
-        let stats: serde_json::Value =
-            serde_json::from_str(&served.curl(&[], "/api/v1/stats")).unwrap();
-        if stats["scrub"]["ended_at"].is_string() {
-            break stats;
-        }
-    };
+    let mut stats = serde_json::Value::Null;
+    crate::until("everything was read", || {
+        stats = serde_json::from_str(&served.curl(&[], "/api/v1/stats")).unwrap();
+        stats["scrub"]["ended_at"].is_string()
+    });
     assert_eq!(stats["scrub"]["damaged"], 1, "{stats}");
     let found = stats["scrub"]["found"][0].as_str().unwrap();
     assert!(found.contains("bodies/crawl_1/00000001.warc.zst at byte"), "{found}");

@@ -11,6 +11,7 @@ pub enum DiskCall {
     Open,
     SyncDir,
     RenameDir,
+    RenameFile,
     RemoveDir,
     Write,
     Truncate,

@@ -41,6 +41,8 @@ pub enum DiskEvent {
     SyncDir { dir: String },
     /// A directory got another name.
     RenameDir { from: String, to: String },
+    /// A file got another name.
+    RenameFile { from: String, to: String },
     /// Files of a directory were deleted, or all of it.
     RemoveDir { dir: String },
     /// Bytes were written.
@@ -217,6 +219,16 @@ impl Disk for SimDisk {
         }
         state.sync_entries_of(parent(to));
         state.events.push(DiskEvent::RenameDir { from: from.to_owned(), to: to.to_owned() });
+        Ok(())
+    }
+
+    fn rename_file(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.lock();
+        state.call(DiskCall::RenameFile, from)?;
+        let entry = state.entries.get(from).copied().ok_or(io::ErrorKind::NotFound)?;
+        state.entries.remove(from);
+        state.entries.insert(to.to_owned(), entry);
+        state.events.push(DiskEvent::RenameFile { from: from.to_owned(), to: to.to_owned() });
         Ok(())
     }
 

@@ -6,7 +6,7 @@ mod files;
 mod making;
 mod wound;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub use self::files::FileKind;
 pub use self::wound::Damage;
 
 use self::asking::{Program, Question, Seen, Verdict, crash_of, judge_message};
-use self::files::{begins_with, copy_file, copy_tree, files_below, newest_journal};
+use self::files::{begins_with, copy_file, files_below, newest_journal};
 use self::making::{Base, FLAGS};
 use self::wound::{PLACES, Wound, damage_file};
 use crate::fake_web::{FakeWeb, FakeWebSpec, PageCounts};
@@ -73,8 +73,8 @@ pub struct DamageReport {
     pub wrong: Vec<String>,
     /// Directories that the advised command mended, of those where it was run.
     pub mended: usize,
-    /// Damages whose advised command is not in this program.
-    pub not_mended: usize,
+    /// Damages of which this program does not know how to follow the advice.
+    pub not_mended: Vec<String>,
 }
 
 /// Outcomes of one kind of damage.
@@ -105,6 +105,17 @@ struct Known {
     questions: Vec<Question>,
     /// What writes into the directory.
     order: Vec<String>,
+    /// Where the bodies of pages are.
+    bodies: Vec<BodyPlace>,
+}
+
+/// Where the body of a page begins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BodyPlace {
+    /// The segment, as a path in the directory.
+    file: String,
+    byte: u64,
+    url: String,
 }
 
 impl DamageTorture {
@@ -184,7 +195,7 @@ impl DamageTorture {
         }
         let mut questions: Vec<Question> = Vec::new();
         for _again in 0..2 {
-            copy_tree(&base.dir, &dir).map_err(|error| error.to_string())?;
+            base.original.copy_tree(&base.dir, &dir).map_err(|error| error.to_string())?;
             let program = Program::new(&self.program, &dir);
             let answers = asked.iter().map(|words| Question::new(&program, words));
             let answers = answers.collect::<Result<Vec<_>, _>>()?;
@@ -200,7 +211,25 @@ impl DamageTorture {
         }
         let files = files_below(&base.dir).map_err(|error| error.to_string())?;
         let order = order_of(&base, served);
-        Ok(Known { base, files, questions, order })
+        let bodies = match self.files {
+            DamagedFiles::OfState => Vec::new(),
+            DamagedFiles::All | DamagedFiles::WithoutIndex => self.find_bodies(&base, &dir)?,
+        };
+        Ok(Known { base, files, questions, order, bodies })
+    }
+
+    /// Where the bodies of all pages are: with empty segments every page is named as damaged.
+    fn find_bodies(&self, base: &Base, dir: &Path) -> Result<Vec<BodyPlace>, String> {
+        let io = |error: std::io::Error| error.to_string();
+        base.original.copy_tree(&base.dir, dir).map_err(io)?;
+        for file in files_below(dir).map_err(io)?.iter().filter(|file| is_segment(file)) {
+            fs::write(dir.join(file), []).map_err(io)?;
+        }
+        let told = Program::new(&self.program, dir).expect(&REQUEUE)?;
+        fs::remove_dir_all(dir).map_err(io)?;
+        let mut bodies = damaged_bodies(&told)?;
+        bodies.sort();
+        Ok(bodies)
     }
 
     /// All damages in an order in which the first ones have every kind of file and of damage.
@@ -237,7 +266,7 @@ impl DamageTorture {
     ) -> Result<(), String> {
         let dir = self.scratch.join(format!("copy-{number}"));
         let io = |error: std::io::Error| format!("copy {number}: {error}");
-        copy_tree(&known.base.dir, &dir).map_err(io)?;
+        known.base.original.copy_tree(&known.base.dir, &dir).map_err(io)?;
         let path = dir.join(&plan.file);
         let older = known.base.older.join(&plan.file);
         let wound = damage_file(&path, &older, plan.damage, plan.place).map_err(io)?;
@@ -253,9 +282,11 @@ impl DamageTorture {
                 Outcome::WithoutEffect => counts.without_effect += 1,
                 Outcome::Named(help) => {
                     counts.named += 1;
-                    match copy.follow(&help)? {
+                    match copy.follow(&help, wound)? {
                         Followed::Mended => report.mended += 1,
-                        Followed::NotThere => report.not_mended += 1,
+                        Followed::NotThere(why) => {
+                            report.not_mended.push(plan.told(number, known, wound, &why));
+                        }
                         Followed::Wrong(why) => {
                             counts.wrong += 1;
                             report.wrong.push(plan.told(number, known, wound, &why));
@@ -322,6 +353,9 @@ impl Plan {
     }
 }
 
+/// Takes damaged pages out, and names each with its place.
+const REQUEUE: [&str; 3] = ["verify", "--requeue", "--json"];
+
 enum Outcome {
     WithoutEffect,
     /// With everything that was told.
@@ -332,8 +366,8 @@ enum Outcome {
 /// What came of the command that was advised.
 enum Followed {
     Mended,
-    /// There is no such command.
-    NotThere,
+    /// What was advised instead of a command that is known here.
+    NotThere(String),
     Wrong(String),
 }
 
@@ -427,16 +461,15 @@ impl Copy<'_> {
     }
 
     /// Types what was advised, and looks at what is there then.
-    fn follow(&self, told: &str) -> Result<Followed, String> {
+    fn follow(&self, told: &str, wound: Wound) -> Result<Followed, String> {
         if told.contains("telusur recover") {
-            return self.recover();
+            return self.recover(wound);
         }
         if told.contains("telusur verify --requeue") {
-            let seen = self.program().run(&["verify", "--requeue"])?;
-            return Ok(match seen.code {
-                Some(0) => Followed::Mended,
-                _ => Followed::Wrong(format!("verify --requeue: {}{}", seen.stdout, seen.stderr)),
-            });
+            return self.requeue(wound);
+        }
+        if told.contains("telusur key create") {
+            return self.make_keys();
         }
         if told.contains("telusur index rebuild") {
             let seen = self.program().run(&["index", "rebuild"])?;
@@ -445,7 +478,70 @@ impl Copy<'_> {
             }
             return self.is_searched();
         }
-        Ok(Followed::NotThere)
+        Ok(Followed::NotThere(told.chars().take(300).collect()))
+    }
+
+    /// Takes the damaged pages out: those whose bytes are damaged, and no other.
+    fn requeue(&self, wound: Wound) -> Result<Followed, String> {
+        let program = self.program();
+        let seen = program.run(&REQUEUE)?;
+        if seen.code != Some(0) {
+            let why = format!("verify --requeue: {}{}", seen.stdout, seen.stderr);
+            return Ok(Followed::Wrong(why));
+        }
+        let verified = program.run(&["verify", "--json"])?;
+        if verified.code != Some(0) {
+            return Ok(Followed::Wrong(format!("verify after --requeue: {}", verified.stdout)));
+        }
+        let damaged = self.damaged_pages(wound);
+        for body in damaged_bodies(&seen.stdout)? {
+            if !damaged.contains(body.url.as_str()) {
+                return Ok(Followed::Wrong(format!("verify --requeue took {} out", body.url)));
+            }
+        }
+        self.lacks_only(&program, &damaged, "verify --requeue")
+    }
+
+    /// Deletes the keys, as the message says, and makes another one.
+    fn make_keys(&self) -> Result<Followed, String> {
+        let program = self.program();
+        match fs::remove_file(self.dir.join("keys.json")) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(error.to_string());
+            }
+            Err(_) | Ok(()) => {}
+        }
+        for words in [&["key", "create", "--scope", "admin"][..], &["key", "ls", "--json"]] {
+            let seen = program.run(words)?;
+            if seen.code != Some(0) {
+                return Ok(Followed::Wrong(format!("{words:?}: {}", seen.stderr)));
+            }
+        }
+        Ok(Followed::Mended)
+    }
+
+    /// The pages whose bodies have bytes in a wound of a segment.
+    fn damaged_pages(&self, wound: Wound) -> HashSet<&str> {
+        let bodies: Vec<&BodyPlace> =
+            self.known.bodies.iter().filter(|body| body.file == self.plan.file).collect();
+        let ends = bodies.iter().skip(1).map(|next| next.byte).chain([u64::MAX]);
+        let with_ends = bodies.iter().zip(ends);
+        let hit = with_ends.filter(|(body, end)| body.byte < wound.to && wound.from < *end);
+        hit.map(|(body, _)| body.url.as_str()).collect()
+    }
+
+    /// Whether all pages are there but those that are damaged.
+    fn lacks_only(
+        &self,
+        program: &Program,
+        damaged: &HashSet<&str>,
+        after: &str,
+    ) -> Result<Followed, String> {
+        let lost = self.lost_in(program)?;
+        Ok(match lost.iter().find(|url| !damaged.contains(url.as_str())) {
+            Some(url) => Followed::Wrong(format!("{after} lost {url}, which was not damaged")),
+            None => Followed::Mended,
+        })
     }
 
     fn is_searched(&self) -> Result<Followed, String> {
@@ -462,11 +558,8 @@ impl Copy<'_> {
     }
 
     /// Rebuilds the state into a new directory, which verifies and has every page whose bytes are whole.
-    fn recover(&self) -> Result<Followed, String> {
+    fn recover(&self, wound: Wound) -> Result<Followed, String> {
         let program = self.program();
-        if program.run(&["recover", "--help"])?.code != Some(0) {
-            return Ok(Followed::NotThere);
-        }
         let new = self.dir.with_extension("recovered");
         let (dir, into) = (self.dir.to_string_lossy(), new.to_string_lossy());
         let seen = program.run(&["recover", &dir, "--into", &into])?;
@@ -478,38 +571,55 @@ impl Copy<'_> {
         if verified.code != Some(0) {
             return Ok(Followed::Wrong(format!("verify after recover: {}", verified.stdout)));
         }
-        let lost = self.lost_in(&recovered)?;
+        let lacks = self.lacks_only(&recovered, &self.damaged_pages(wound), "recover");
         fs::remove_dir_all(&new).map_err(|error| error.to_string())?;
-        let may_lose = self.plan.kind == FileKind::Segment;
-        Ok(match lost {
-            Some(url) if !may_lose => Followed::Wrong(format!("recover lost {url}")),
-            _ => Followed::Mended,
-        })
+        lacks
     }
 
-    /// A page of the whole directory that the recovered one does not have.
-    fn lost_in(&self, recovered: &Program) -> Result<Option<String>, String> {
+    /// The addresses of pages of the whole directory that this one does not have, or not as they were.
+    fn lost_in(&self, program: &Program) -> Result<Vec<String>, String> {
+        let mut lost = Vec::new();
         for question in &self.known.questions {
             if question.words()[0] != "export" {
                 continue;
             }
-            let seen = recovered.run(&question.words())?;
-            let stored: std::collections::HashSet<String> = pages_of(&seen.stdout).collect();
-            let lost = pages_of(&question.answer.stdout).find(|page| !stored.contains(page));
-            if lost.is_some() {
-                return Ok(lost);
-            }
+            let stored = pages_of(&program.expect(&question.words())?);
+            let pages = pages_of(&question.answer.stdout).into_iter();
+            lost.extend(pages.filter(|page| !stored.contains(page)).map(|(url, _)| url));
         }
-        Ok(None)
+        Ok(lost)
     }
 }
 
 /// Address and content of every exported page.
-fn pages_of(export: &str) -> impl Iterator<Item = String> {
-    export.lines().map(|line| {
+fn pages_of(export: &str) -> HashSet<(String, String)> {
+    let lines = export.lines().map(|line| {
         let page: serde_json::Value = serde_json::from_str(line).unwrap_or_default();
-        format!("{} {} {}", page["url"], page["digest"], page["title"])
-    })
+        let url = page["url"].as_str().unwrap_or_default().to_owned();
+        (url, format!("{} {}", page["digest"], page["title"]))
+    });
+    lines.collect()
+}
+
+fn is_segment(file: &str) -> bool {
+    FileKind::of(file, "") == FileKind::Segment
+}
+
+/// The pages that `verify --requeue --json` took out, each with its place.
+fn damaged_bodies(told: &str) -> Result<Vec<BodyPlace>, String> {
+    let mut bodies = Vec::new();
+    for line in told.lines() {
+        let line: serde_json::Value =
+            serde_json::from_str(line).map_err(|error| format!("{error} in {line}"))?;
+        let Some(url) = line["damaged"].as_str() else { continue };
+        let what = line["what"].as_str().unwrap_or_default();
+        let place = what.split_once(" at byte ").and_then(|(file, rest)| {
+            let byte = rest.split(':').next()?.parse().ok()?;
+            Some(BodyPlace { file: file.to_owned(), byte, url: url.to_owned() })
+        });
+        bodies.push(place.ok_or_else(|| format!("{url} has no place: {what}"))?);
+    }
+    Ok(bodies)
 }
 
 impl fmt::Display for DamageReport {
@@ -524,6 +634,9 @@ impl fmt::Display for DamageReport {
             let (kind, damage) = (kind.name(), damage.name());
             writeln!(f, "{kind:<30} {damage:<13} {without_effect:>9} {named:>6} {wrong:>6}")?;
         }
+        for advised in &self.not_mended {
+            writeln!(f, "advised: {advised}")?;
+        }
         for wrong in &self.wrong {
             writeln!(f, "WRONG {wrong}")?;
         }
@@ -531,10 +644,10 @@ impl fmt::Display for DamageReport {
             self.cells.values().map(|it| it.without_effect + it.named + it.wrong).sum();
         write!(
             f,
-            "{all} copies, {} wrong; the advised command mended {}, and is not there for {}",
+            "{all} copies, {} wrong; the advised command mended {}, and is not known for {}",
             self.wrong.len(),
             self.mended,
-            self.not_mended
+            self.not_mended.len()
         )
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use super::{Torture, compare};
@@ -22,10 +22,10 @@ pub struct RecoverReport {
     pub cut: u32,
     /// Copies of a running directory.
     pub copies: u32,
-    /// Those that could not be opened before they were recovered.
-    pub copies_refused: u32,
-    /// Those with pages that were torn, and queued again.
-    pub copies_torn: u32,
+    /// Those of them that `rsync -a` made.
+    pub copies_by_rsync: u32,
+    /// Those whose files were of different moments: their state was rebuilt when they were opened.
+    pub copies_rebuilt: u32,
     /// Pages that had been acknowledged, over all directories whose state was deleted.
     pub acknowledged: usize,
 }
@@ -58,7 +58,10 @@ impl Torture {
         for round in 1..=self.kills {
             let named = |error| format!("round {round}: {error}");
             run.lose_state(&self.scratch.join(format!("lost-{round}"))).await.map_err(named)?;
-            run.copy_live(&self.scratch.join(format!("live-{round}"))).await.map_err(named)?;
+            for way in [CopyWay::Rsync, CopyWay::AnyOrder] {
+                let live = self.scratch.join(format!("live-{round}"));
+                while !run.copy_live(&live, way).await.map_err(named)? {}
+            }
             if round.is_multiple_of(5) {
                 say(&format!("{round} directories recovered and copied"));
             }
@@ -146,32 +149,41 @@ impl Run<'_> {
         }
     }
 
-    /// Copies the directory of a running crawl, and goes on in the copy.
-    async fn copy_live(&mut self, dir: &Path) -> Result<(), String> {
+    /// Copies the directory of a running crawl, and goes on in the copy. False if the crawl ended too early.
+    async fn copy_live(&mut self, dir: &Path, way: CopyWay) -> Result<bool, String> {
         let mut child = self.torture.crawl(self.served, dir)?;
         while !dir.join("telusur.version").exists() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         self.wait().await;
-        let mut copy = beside(dir, "copy");
-        let copied = copy_dir(dir, &copy, &mut self.dice).map_err(|error| error.to_string());
+        let copy = beside(dir, "copy");
+        let copied = match way {
+            CopyWay::Rsync => rsync(dir, &copy),
+            CopyWay::AnyOrder => {
+                copy_dir(dir, &copy, &mut self.dice).map_err(|error| error.to_string())
+            }
+        };
+        let ended = child.try_wait().map_err(|error| error.to_string())?;
         child.kill().map_err(|error| error.to_string())?;
         child.wait().map_err(|error| error.to_string())?;
         copied?;
-        self.report.copies += 1;
-        let mut output = self.torture.output(&copy, &["verify", "--requeue"])?;
-        if String::from_utf8_lossy(&output.stderr).contains("telusur recover") {
-            self.report.copies_refused += 1;
-            let recover = self.torture.output(&copy, &["recover"])?;
-            if !recover.status.success() {
-                return Err(format!("recover: {}", String::from_utf8_lossy(&recover.stderr)));
+        if ended.is_some() {
+            // Closed while it was copied: that is another promise.
+            for done in [dir, &copy] {
+                fs::remove_dir_all(done).map_err(|error| error.to_string())?;
             }
-            fs::remove_dir_all(&copy).map_err(|error| error.to_string())?;
-            copy = beside(&copy, "recovered");
-            output = self.torture.output(&copy, &["verify", "--requeue"])?;
+            return Ok(false);
         }
-        let told = String::from_utf8_lossy(&output.stdout);
-        self.report.copies_torn += u32::from(told.contains("taken out"));
+        self.report.copies += 1;
+        self.report.copies_by_rsync += u32::from(way == CopyWay::Rsync);
+        // It opens, and nothing in it points at something that is not there.
+        let verify = self.torture.output(&copy, &["verify"])?;
+        let told = String::from_utf8_lossy(&verify.stderr);
+        if !verify.status.success() {
+            let found = String::from_utf8_lossy(&verify.stdout);
+            return Err(format!("a copy ({way:?}): {told}{found}"));
+        }
+        self.report.copies_rebuilt += u32::from(told.contains("the state was rebuilt"));
         // Killed before the crawl was accepted, there is nothing to check.
         if self.torture.crawls(&copy)? > 0 {
             self.finish_and_compare(&copy).await?;
@@ -179,13 +191,34 @@ impl Run<'_> {
         for done in [dir, &copy] {
             fs::remove_dir_all(done).map_err(|error| error.to_string())?;
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn finish_and_compare(&self, dir: &Path) -> Result<(), String> {
         self.torture.finish(self.served, dir).await?;
         self.torture.verify(dir).map_err(|error| format!("finished: {error}"))?;
         compare(&self.expected, &self.torture.export(dir)?)
+    }
+}
+
+/// How a directory is copied that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyWay {
+    Rsync,
+    /// File by file in any order, so that whatever can be older or newer than the rest is at some time.
+    AnyOrder,
+}
+
+fn rsync(from: &Path, to: &Path) -> Result<(), String> {
+    /// Some files vanished meanwhile.
+    const VANISHED: i32 = 24;
+    let mut contents = from.as_os_str().to_owned();
+    contents.push("/");
+    let ended =
+        Command::new("rsync").arg("-a").arg(contents).arg(to).stderr(Stdio::null()).status();
+    match ended.map_err(|error| format!("rsync, which this needs: {error}"))?.code() {
+        Some(0 | VANISHED) => Ok(()),
+        code => Err(format!("rsync: {code:?}")),
     }
 }
 

@@ -202,6 +202,30 @@ pub(super) fn copy_tree(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// The file by which a directory knows that it is no copy, and whose name in the file system all copies share in
+/// turn. Damage of an original is meant to be refused, and a copy of a directory in use is mended by itself.
+#[derive(Clone, Debug)]
+pub(super) struct Original(PathBuf);
+
+impl Original {
+    /// Of the directory that was really used. `kept`: another name for its file.
+    pub(super) fn of(live: &Path, kept: PathBuf) -> io::Result<Self> {
+        fs::hard_link(live.join(REACH), &kept)?;
+        Ok(Self(kept))
+    }
+
+    /// Copies a directory, and makes the copy the original.
+    pub(super) fn copy_tree(&self, from: &Path, to: &Path) -> io::Result<()> {
+        copy_tree(from, to)?;
+        let reach = to.join(REACH);
+        fs::write(&self.0, fs::read(&reach)?)?;
+        fs::remove_file(&reach)?;
+        fs::hard_link(&self.0, reach)
+    }
+}
+
+const REACH: &str = "state/telusur.reach";
+
 /// Copies a file; parts of zeros become holes.
 pub(super) fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 
 use super::DamageTorture;
 use super::asking::Program;
-use super::files::copy_tree;
+use super::files::{Original, copy_tree};
 use crate::server::ServedWeb;
 
 /// Ids of the linear crawl, and documents of the import.
@@ -25,6 +25,7 @@ pub(super) struct Base {
     pub older: PathBuf,
     /// Whether its last crawl was killed.
     pub is_killed: bool,
+    pub original: Original,
 }
 
 impl DamageTorture {
@@ -41,10 +42,13 @@ impl DamageTorture {
         let closed = self.copy_of(&live, "closed")?;
         kill_in_the_middle(&program, served)?;
         let killed = self.copy_of(&live, "killed")?;
-        Ok(vec![
-            Base { name: "closed", dir: closed.clone(), older: first, is_killed: false },
-            Base { name: "killed", dir: killed, older: closed, is_killed: true },
-        ])
+        let original = Original::of(&live, self.scratch.join("original"));
+        let original = original.map_err(|error| error.to_string())?;
+        let base = |name, dir, older, is_killed| {
+            let original = original.clone();
+            Base { name, dir, older, is_killed, original }
+        };
+        Ok(vec![base("closed", closed.clone(), first, false), base("killed", killed, closed, true)])
     }
 
     /// A linear crawl, an import, another crawl, and a key that is revoked.
