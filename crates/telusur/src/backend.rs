@@ -55,8 +55,11 @@ pub struct OpenStore {
 }
 
 /// The data directory that the settings name.
-pub fn data_dir(settings: &Settings) -> &Path {
-    settings.path(Key::DataDir).expect("the data directory always has a value")
+pub fn data_dir(settings: &Settings) -> Result<&Path, Message> {
+    settings.path(Key::DataDir).ok_or_else(|| {
+        let what = "there is no data directory: neither HOME nor XDG_DATA_HOME is set";
+        Message::new(Code::BadArgument, what).hint("Name one: --data DIR")
+    })
 }
 
 /// Opens a data directory, making it if it is new.

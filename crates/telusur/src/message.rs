@@ -118,7 +118,7 @@ codes! {
     PageFile = "E0131", exit::USAGE, "a page cannot be read from its file";
     /// A page breaks the parser: it takes too long, or too much memory. The parser runs in a process of its
     /// own, so that nothing else is harmed. `--as html` prints the page as it came.
-    PageParse = "E0132", exit::USAGE, "a page cannot be parsed";
+    PageParse = "E0136", exit::USAGE, "a page cannot be parsed";
     /// A line of the input is not the JSON object that the command expects.
     BadJsonLine = "E0117", exit::USAGE, "a line is not the expected JSON";
     /// The log file could not be opened.

@@ -21,7 +21,7 @@ const START_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Runs it in a process of its own, which owns the directory.
 pub(super) fn detach(session: &Session, settings: &Settings, output: &mut dyn Write) -> Outcome {
-    let dir = backend::data_dir(settings);
+    let dir = backend::data_dir(settings)?;
     let refuse = |what: String| Message::new(Code::Storage, what);
     let log = log_path(session);
     let started =

@@ -32,7 +32,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 pub(super) fn follow(session: &Session, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
-    let dir = backend::data_dir(&settings);
+    let dir = backend::data_dir(&settings)?;
     let (counts, stop) = (Arc::<FollowCounts>::default(), StopFollowing::default());
     let display = ProgressDisplay::new(session.terminal, None, session.wants_progress());
     let aside = display.aside();

@@ -21,7 +21,7 @@ const NEW_KEYS: &str = "Restore keys.json and keys.lock together from a backup, 
 
 pub(super) fn key(session: &Session, command: &KeyCommand, output: &mut dyn Write) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
-    let dir = backend::data_dir(&settings);
+    let dir = backend::data_dir(&settings)?;
     if !backend::is_there(dir)? {
         // The first key is made before the service runs for the first time.
         drop(backend::open(dir)?);

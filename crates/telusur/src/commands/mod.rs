@@ -67,8 +67,8 @@ use crate::logging;
 use crate::message::{Code, Message, exit, shown};
 use crate::remote;
 use crate::settings::{
-    ConfigFile, Environment, Given, Key, Resolution, Settings, Sources, config_files,
-    read_small_file, resolve,
+    ConfigFile, Environment, Given, Resolution, Settings, Sources, config_files, read_small_file,
+    resolve,
 };
 use crate::terminal::{Talk, Terminal, wants_color};
 
@@ -304,10 +304,6 @@ impl Session {
     fn settings(&self, flags: Vec<Given>) -> Result<Resolution, Message> {
         let sources = self.sources(flags)?;
         let resolution = resolve(&sources)?;
-        if resolution.settings.path(Key::DataDir).is_none() {
-            let what = "there is no data directory: neither HOME nor XDG_DATA_HOME is set";
-            return Err(Message::new(Code::BadArgument, what).hint("Name one: --data DIR"));
-        }
         for warning in &resolution.warnings {
             self.talk.warning(warning);
         }
@@ -324,7 +320,7 @@ impl Session {
         let server =
             self.global.server.as_deref().or_else(|| self.environment.text("TELUSUR_SERVER"));
         let Some(server) = server.filter(|server| !server.is_empty()) else {
-            let dir = backend::data_dir(settings).to_owned();
+            let dir = backend::data_dir(settings)?.to_owned();
             return Ok(Target::Directory { dir, parsers: parsers(settings) });
         };
         let key = self.global.key.as_deref().or_else(|| self.environment.text("TELUSUR_KEY"));

@@ -24,7 +24,10 @@ pub(super) fn recover(
     output: &mut dyn Write,
 ) -> Outcome {
     let settings = session.settings(Vec::new())?.settings;
-    let dir = arguments.dir.as_deref().unwrap_or_else(|| backend::data_dir(&settings));
+    let dir = match arguments.dir.as_deref() {
+        Some(dir) => dir,
+        None => backend::data_dir(&settings)?,
+    };
     if !dir.is_dir() {
         let what = format!("there is no directory {}", path_shown(dir));
         return Err(Message::new(Code::BadArgument, what).hint("Name the damaged one").into());

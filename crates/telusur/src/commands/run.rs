@@ -174,6 +174,13 @@ fn say_notes(session: &Session, started: &dyn Started) {
     }
 }
 
+fn say_allowed(session: &Session, allowed: &[String]) {
+    if !allowed.is_empty() {
+        let allowed = allowed.join(", ");
+        session.talk.note(&format!("not only public addresses: {allowed} may be asked"));
+    }
+}
+
 #[derive(Serialize)]
 struct Detached {
     owner: String,
@@ -207,12 +214,7 @@ pub(super) fn run_here(
     let record = open.store.crawl(crawl).map_err(|error| backend::store_message(&error))?;
     let pages_max = record.as_ref().and_then(|record| record.crawl.limits.pages_max);
     if let Some(record) = &record {
-        let allowed = &record.crawl.fetch.allow_private;
-        if !allowed.is_empty() {
-            session
-                .talk
-                .note(&format!("not only public addresses: {} may be asked", allowed.join(", ")));
-        }
+        say_allowed(session, &record.crawl.fetch.allow_private);
     }
     let of_crawl = record.as_ref().and_then(|record| record.crawl.limits.free_bytes_min);
     // A flag of this command is in the crawl already.
@@ -240,8 +242,9 @@ fn run_elsewhere(
     output: &mut dyn Write,
 ) -> Outcome {
     let read = ReadCrawl { crawl: crawl.to_string() };
-    let pages_max = owner.reply(&read).map_err(Message::from)?.limits.max_pages;
-    let pages_max = (pages_max > 0).then_some(pages_max);
+    let view = owner.reply(&read).map_err(Message::from)?;
+    say_allowed(session, &view.fetch.allow_private);
+    let pages_max = (view.limits.max_pages > 0).then_some(view.limits.max_pages);
     let display = ProgressDisplay::new(session.terminal, pages_max, session.wants_progress());
     let watched = match watch(owner, crawl, display, pages_max) {
         Ok(watched) => watched,

@@ -47,7 +47,7 @@ pub(super) fn serve(session: &Session, arguments: &ServeArgs, output: &mut dyn W
         // Before anything else: a service that cannot listen must not start a crawl.
         let listener =
             TcpListener::bind(address).await.map_err(|error| cannot_listen(address, &error))?;
-        let dir = backend::data_dir(&settings);
+        let dir = backend::data_dir(&settings)?;
         let open = backend::open(dir)?;
         // Port 0 means any: what was given is only known now.
         let address = listener.local_addr().map_err(|error| cannot_run(&error.to_string()))?;

@@ -64,6 +64,8 @@ pub fn resolve(sources: &Sources) -> Result<Resolution, Message> {
         let environment = Variables { lookup: &in_environment }.read(setting, &mut warnings)?;
         let dot_env = Variables { lookup: &in_dot_env }.read(setting, &mut warnings)?;
         let file = sources.files.iter().rev().find_map(|file| file.row(setting.key)).cloned();
+        // A generated file leaves the place to the environment.
+        let file = file.filter(|row| setting.key != Key::DataDir || !is_empty_path(&row.value));
         let resolved = flag
             .or(environment)
             .or(dot_env)
@@ -72,6 +74,10 @@ pub fn resolve(sources: &Sources) -> Result<Resolution, Message> {
         rows.push(in_home(resolved, &sources.environment)?);
     }
     Ok(Resolution { settings: Settings { rows }, warnings })
+}
+
+fn is_empty_path(value: &Value) -> bool {
+    matches!(value, Value::Path(path) if path.as_os_str().is_empty())
 }
 
 fn from_flags(flags: &[Given], setting: &Setting) -> Result<Option<Resolved>, Message> {

@@ -32,6 +32,11 @@ fn plain(text: &str) -> String {
 }
 
 fn plain_line(line: &str) -> String {
+    // `5 pages in 17 ms`, at the end of a search.
+    let line = match line.rsplit_once(" in ") {
+        Some((before, time)) if time.ends_with(" ms") => before,
+        Some(_) | None => line,
+    };
     let words = line.split_inclusive([' ', ',', '{', '}']).map(|word| {
         let end = word.trim_end_matches([' ', ',', '{', '}']);
         let is_name =

@@ -220,7 +220,7 @@ fn pages_come_back_by_their_bodies_alone() {
 
 /// Pages that a crawl has stored so far.
 fn pages(place: &Place, name: &str) -> u64 {
-    place.shown(name)["stats"]["pages"].as_u64().unwrap_or(0)
+    place.shown(name)["stats"]["fetched"].as_u64().unwrap_or(0)
 }
 
 fn copy_files(from: &Path, to: &Path, is_copied: &dyn Fn(&Path) -> bool) {
@@ -260,7 +260,7 @@ fn a_copy_of_a_running_crawl_opens_and_goes_on() {
     assert!(seen.code == 0 && !seen.stderr.contains("rebuilt"), "{seen:?}");
     let seen = place.run(&["show", "copied", "--data", "copy", "--json"]);
     let shown: Value = serde_json::from_str(&seen.stdout).unwrap();
-    let stored = shown["stats"]["pages"].as_u64().unwrap();
+    let stored = shown["stats"]["fetched"].as_u64().unwrap();
     let limit = (stored + 20).to_string();
     let seen = place.run(&["resume", "copied", "--data", "copy", "--max-pages", &limit]);
     assert_eq!(seen.code, 0, "{seen:?}");

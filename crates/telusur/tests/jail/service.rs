@@ -81,7 +81,7 @@ pub(crate) fn every_route_says_so() {
         assert_eq!(status, 200, "{map}");
         assert!(map.contains("parse_failed"), "{map}");
         let wanted = format!("{{\"url\":\"{url}\",\"crawl\":null,\"with_body\":false}}");
-        let page = served.run("ReadPage", &wanted);
+        let page = served.run("read_page", &wanted);
         assert!(page.contains("\"parse_failed\":\"the parser"), "{page}");
         if path == "/loop" {
             continue; // It takes seconds each time, and the way is the same.
@@ -92,15 +92,15 @@ pub(crate) fn every_route_says_so() {
         assert!(seen.code == 2 && seen.stderr.contains("parse_failed"), "{seen:?}");
     }
     for (operation, request) in [
-        ("ExportPages", r#"{"crawl":"last"}"#),
-        ("ExportContent", r#"{"crawl":"last","kind":"headings"}"#),
-        ("Verify", "{}"),
-        ("ReparseCrawl", r#"{"crawl":"last","free_bytes_min":0}"#),
+        ("export_pages", r#"{"crawl":"last"}"#),
+        ("export_content", r#"{"crawl":"last","kind":"headings"}"#),
+        ("verify", "{}"),
+        ("reparse_crawl", r#"{"crawl":"last","free_bytes_min":0}"#),
     ] {
         let answer = served.run(operation, request);
         assert_eq!(answer.matches("parse_failed").count(), 3, "{operation}: {answer}");
     }
-    served.run("RebuildIndex", r#"{"min_free_disk":0}"#);
+    served.run("rebuild_index", r#"{"min_free_disk":0}"#);
     let good =
         served.ask("POST", "/api/v1/fetch", &format!("{{\"url\":\"{}\"}}", site.url("/good")));
     assert!(good.1.contains(GOOD), "{good:?}");

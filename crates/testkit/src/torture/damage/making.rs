@@ -121,7 +121,7 @@ fn wait_for_pages(program: &Program, child: &mut Child) -> Result<(), String> {
         // Until the crawl has made its row there is none of that name.
         let told = program.run(&["show", "killed", "--json"])?;
         let shown: serde_json::Value = serde_json::from_str(&told.stdout).unwrap_or_default();
-        if shown["stats"]["pages"].as_u64().is_some_and(|pages| pages >= KILLED_AFTER) {
+        if shown["stats"]["fetched"].as_u64().is_some_and(|pages| pages >= KILLED_AFTER) {
             return Ok(());
         }
     }
