@@ -12,7 +12,7 @@ use crate::pool::{ParserPool, PoolSettings};
 #[derive(Debug)]
 pub struct LazyPool {
     settings: PoolSettings,
-    /// Held to look, and while the children start: whoever comes in between needs them as well.
+    /// Held to look, and while the children start: others that come in between need them as well.
     pool: Mutex<Option<Arc<ParserPool>>>,
 }
 

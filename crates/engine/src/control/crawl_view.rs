@@ -195,7 +195,8 @@ fn fetch_view(rules: &FetchRules) -> FetchRulesView {
 fn stats_view(record: &CrawlRecord, progress: Option<&Progress>, hosts: &[HostRow]) -> StatsView {
     let stats = &record.stats;
     let live = progress.filter(|_| !matches!(record.state, CrawlState::Finished { .. }));
-    let sites = sites(progress, hosts);
+    // The snapshot of a crawl that is over tells nothing of what still waits.
+    let sites = sites(if hosts.is_empty() { progress } else { live }, hosts);
     let left_out = record.crawl.left_out(record.state, stats);
     #[expect(clippy::cast_precision_loss, reason = "seconds with three digits")]
     let active_s = stats.active_ms as f64 / 1000.0;

@@ -84,7 +84,7 @@ const UNSUPERVISED: &[(&str, usize, &str)] = &[
     ("engine/src/supervision.rs", 4, "the supervisor itself"),
     (
         "engine/src/handle.rs",
-        4,
+        5,
         "the crawl task, which `Engine::failed` waits for; the others are awaited",
     ),
     ("engine/src/crawl_task.rs", 1, "awaited: the crawl task ends with it"),

@@ -263,8 +263,8 @@ async fn a_running_crawl_is_changed() {
     for (body, pointer) in [
         (json!({ "exclude": ["("] }), "/exclude/0"),
         (json!({ "limits": { "max_body": 5 } }), "/limits/max_body"),
-        (json!({ "manners": { "workers": 0 } }), "/politeness/workers"),
-        (json!({ "manners": { "workers": 1_000_000 } }), "/politeness/workers"),
+        (json!({ "politeness": { "workers": 0 } }), "/politeness/workers"),
+        (json!({ "politeness": { "workers": 1_000_000 } }), "/politeness/workers"),
         (json!({ "politeness": { "fairness": "x" } }), "/politeness/fairness"),
         (json!({ "limits": { "max_page": 5 } }), "/limits/max_page"),
     ] {

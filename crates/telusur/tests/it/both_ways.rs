@@ -214,10 +214,8 @@ fn key_of_new(place: &Place) -> String {
 /// What is never the same is taken out, and nothing else.
 #[test]
 fn plain_lines_keep_what_matters() {
-    assert_eq!(
-        plain_line("20 pages in 0.3s (21.4/s), 2 errors"),
-        "_ pages in".replace('_', "20") + " __2 errors"
-    );
+    assert_eq!(plain_line("20 pages in 0.3s (21.4/s), 2 errors"), "20 pages in __ 2 errors");
+    assert_eq!(plain_line("5 pages in 17 ms"), "5 pages");
     assert_eq!(plain_line("4 errors"), "4 errors");
     assert_eq!(plain("a\n    Machine   CPU 0.1s\nb"), "a\nb");
 }

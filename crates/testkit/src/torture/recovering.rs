@@ -205,7 +205,7 @@ impl Run<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CopyWay {
     Rsync,
-    /// File by file in any order, so that whatever can be older or newer than the rest is at some time.
+    /// File by file in any order, so that each file is older or newer than the rest at some time.
     AnyOrder,
 }
 

@@ -11,12 +11,19 @@ pub(super) struct Call<'a> {
     pub(super) path: &'a str,
     pub(super) parameters: &'a [&'a Parameter],
     /// JSON.
-    pub(super) body: Option<&'a str>,
+    pub(super) body: Option<&'a SentBody>,
     pub(super) host: &'a str,
     /// Whether it needs a key.
     pub(super) sends_key: bool,
     /// Whether the reply comes bit by bit.
     pub(super) is_stream: bool,
+}
+
+/// The body of a call.
+pub(super) struct SentBody {
+    /// Its media type.
+    pub(super) kind: String,
+    pub(super) text: String,
 }
 
 /// The command line. Parameters are those that have an example.
@@ -30,8 +37,10 @@ pub(super) fn curl(call: &Call<'_>) -> String {
         words.extend(["-H".to_owned(), quoted("Authorization: Bearer tlk_…")]);
     }
     if let Some(body) = call.body {
-        let kind = quoted("Content-Type: application/json");
-        words.extend(["-H".to_owned(), kind, "-d".to_owned(), quoted(body)]);
+        let kind = quoted(&format!("Content-Type: {}", body.kind));
+        // `-d` leaves line breaks out.
+        let data = if body.text.contains('\n') { "--data-binary" } else { "-d" };
+        words.extend(["-H".to_owned(), kind, data.to_owned(), quoted(&body.text)]);
     }
     words.push(quoted(&address(call)));
     words.join(" ")
@@ -69,7 +78,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(method: &str, path: &str, body: Option<&str>, sends_key: bool, expect: &str) {
+    fn check(method: &str, path: &str, json: Option<&str>, sends_key: bool, expect: &str) {
+        let body = json.map(|text| SentBody { kind: "application/json".into(), text: text.into() });
+        let body = body.as_ref();
         let (parameters, is_stream) = (&[][..], false);
         let host = "127.0.0.1:8088";
         let call = Call { method, path, parameters, body, host, sends_key, is_stream };

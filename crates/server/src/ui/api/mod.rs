@@ -14,15 +14,13 @@ use http::header::HOST;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
 use utoipa::openapi::{Content, OpenApi, RefOr, Schema};
 
-use self::curl::curl;
+use self::curl::{SentBody, curl};
 use self::schemas::{Field, Kind, fields, fields_within, kind_of};
 use self::text::{Span, paragraphs, spans};
 use super::frame::{Frame, Viewer, render};
 use crate::openapi::{KEY, description, name_in, operations};
 use crate::problem::Problem;
 use crate::service::Service;
-
-const JSON: &str = "application/json";
 
 #[derive(Template)]
 #[template(path = "api.html")]
@@ -148,7 +146,7 @@ impl Reader<'_> {
             .collect();
         let body = self.body(operation);
         let needs_key = operation.security.iter().flatten().any(names_key);
-        let example = body.as_ref().and_then(|(_, compact)| compact.as_deref());
+        let example = body.as_ref().and_then(|(_, sent)| sent.as_ref());
         let is_stream = replies_with(operation, "text/event-stream");
         let curl = curl(&curl::Call {
             method,
@@ -186,13 +184,14 @@ impl Reader<'_> {
     }
 
     /// What is sent, and its example as one line.
-    fn body(&self, operation: &Operation) -> Option<(BodyPart, Option<String>)> {
+    fn body(&self, operation: &Operation) -> Option<(BodyPart, Option<SentBody>)> {
         let RefOr::T(body) = operation.request_body.as_ref()? else { return None };
-        let RefOr::T(content) = body.content.get(JSON)? else { return None };
+        let (kind, RefOr::T(content)) = body.content.iter().next()? else { return None };
         let schema = content.schema.as_ref()?;
         let values = examples_of(content);
-        let compact = values.first().map(|(_, value)| value.to_string());
-        let examples = values.into_iter().map(|(about, value)| (about, pretty(&value))).collect();
+        let compact =
+            values.first().map(|(_, value)| SentBody { kind: kind.clone(), text: text_of(value) });
+        let examples = values.into_iter().map(|(about, value)| (about, shown(&value))).collect();
         let fields = fields_within(schema, self.schemas());
         Some((BodyPart { kind: kind_of(schema), fields, examples }, compact))
     }
@@ -285,4 +284,14 @@ fn examples_of(content: &Content) -> Vec<(String, serde_json::Value)> {
 
 fn pretty(value: &serde_json::Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// What is sent as a body: lines and other text as they are, everything else as JSON on one line.
+fn text_of(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// The same for readers.
+fn shown(value: &serde_json::Value) -> String {
+    value.as_str().map_or_else(|| pretty(value), str::to_owned)
 }
