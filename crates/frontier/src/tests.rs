@@ -9,6 +9,7 @@ mod ids;
 mod model;
 mod parse_cost;
 mod politeness;
+mod retry_after;
 mod robots;
 mod rules;
 mod sim;

@@ -92,6 +92,7 @@ fn play(frontier: &mut Frontier, count: usize) -> Vec<String> {
 #[test]
 fn ids_are_asked_in_order_and_the_crawl_ends() {
     let mut frontier = frontier(vec![range("http://a.org/{id}", 7, 9)], manners());
+    assert!(frontier.linear(CRAWL).is_some() && frontier.linear(CrawlNo(2)).is_none());
     let urls = play(&mut frontier, 3);
     assert_eq!(urls, ["http://a.org/7", "http://a.org/8", "http://a.org/9"]);
     let why = FinishReason::Drained;
