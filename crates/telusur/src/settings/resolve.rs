@@ -65,7 +65,10 @@ pub fn resolve(sources: &Sources) -> Result<Resolution, Message> {
         let dot_env = Variables { lookup: &in_dot_env }.read(setting, &mut warnings)?;
         let file = sources.files.iter().rev().find_map(|file| file.row(setting.key)).cloned();
         // A generated file leaves the place to the environment.
-        let file = file.filter(|row| setting.key != Key::DataDir || !is_empty_path(&row.value));
+        let file = file.map(|row| match setting.key == Key::DataDir && is_empty_path(&row.value) {
+            true => Resolved { origin: row.origin, ..default(setting, &sources.environment) },
+            false => row,
+        });
         let resolved = flag
             .or(environment)
             .or(dot_env)
