@@ -33,7 +33,7 @@ pub(super) struct ImportParams {
 /// batch by batch while they arrive; if the body breaks off, what came before stays, and the import counts as not
 /// complete until it is repeated.
 #[utoipa::path(post, path = "/api/v1/imports", tag = "crawls", operation_id = "import_documents",
-    request_body(content = String, content_type = "application/jsonl",
+    request_body(content = String, content_type = "application/octet-stream",
         description = "Documents, one JSON object per line",
         example = json!("{\"url\":\"https://example.org/a\",\"title\":\"A\",\"text\":\"About a.\"}\n")),
     params(ImportParams),
