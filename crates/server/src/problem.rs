@@ -7,14 +7,12 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use serde_json::json;
 use telusur_engine::RequestError;
+pub(crate) use telusur_engine::request::shown;
 use telusur_engine::request::{BadRequest, BadRequestKind};
 use telusur_ledger::StoreError;
 
 /// The media type of RFC 9457.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
-
-/// Longest piece of a client's own text that is repeated to it.
-const SHOWN_CHARS_MAX: usize = 300;
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $word:literal, $status:literal, $see:literal;)+) => {
@@ -267,15 +265,6 @@ impl From<BadRequest> for Problem {
 pub(crate) fn draining() -> Problem {
     Problem::new(Code::Draining, "the server is ending; its crawls go on at the next start")
         .retry_after_s(5)
-}
-
-/// A client's own text, short enough to be repeated.
-pub(crate) fn shown(text: &str) -> String {
-    let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 /// What a problem looks like, for the API's description.

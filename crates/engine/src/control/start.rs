@@ -32,8 +32,6 @@ pub struct StartedCrawl {
     pub crawl: String,
     /// Whether it is new.
     pub start: StartKind,
-    /// Whether the process that owns the directory runs it.
-    pub is_run: bool,
     /// What is worth a second look about the request.
     pub warnings: Vec<String>,
     /// What another run does about the ids of the earlier ones.
@@ -83,8 +81,6 @@ pub struct ResumedCrawl {
     pub no: CrawlNo,
     /// Its id.
     pub crawl: String,
-    /// Whether the process that owns the directory runs it.
-    pub is_run: bool,
     /// Whether it was in that process already, running or paused.
     pub was_live: bool,
     /// What this run does about the ids of earlier ones.
@@ -110,8 +106,6 @@ pub struct RetriedCrawl {
     pub crawl: String,
     /// How many URLs or ids are asked for again.
     pub count: u64,
-    /// Whether the process that owns the directory runs it.
-    pub is_run: bool,
     /// Whether it was in that process already, running or paused.
     pub was_live: bool,
 }
@@ -142,7 +136,6 @@ impl Operation for StartCrawl {
             no: crawl.no,
             crawl: crawl.id.to_string(),
             start,
-            is_run: control.admission.is_some(),
             warnings: request::warnings(&self.request),
             notes,
         })
@@ -257,7 +250,6 @@ impl Operation for RecrawlCrawl {
             no: record.crawl.no,
             crawl: record.crawl.id.to_string(),
             start: StartKind::New,
-            is_run: control.admission.is_some(),
             warnings: Vec::new(),
             notes: Vec::new(),
         })
@@ -340,13 +332,7 @@ impl Operation for ResumeCrawl {
             control.go_on(no)?;
         }
         let crawl = control.store.crawl(no)?.map(|record| record.crawl.id.to_string());
-        Ok(ResumedCrawl {
-            no,
-            crawl: crawl.unwrap_or_else(|| no.to_string()),
-            is_run: control.admission.is_some(),
-            was_live,
-            notes,
-        })
+        Ok(ResumedCrawl { no, crawl: crawl.unwrap_or_else(|| no.to_string()), was_live, notes })
     }
 }
 
@@ -375,7 +361,6 @@ impl Operation for RetryCrawl {
             check_can_resume(control.store.as_ref(), &record)?;
             control.go_on(no)?;
         }
-        let is_run = control.admission.is_some();
-        Ok(RetriedCrawl { no, crawl: record.crawl.id.to_string(), count, is_run, was_live })
+        Ok(RetriedCrawl { no, crawl: record.crawl.id.to_string(), count, was_live })
     }
 }

@@ -579,9 +579,11 @@ fn read_seconds(pointer: &str, seconds: f64, max: u32) -> Result<u64, BadRequest
     Ok(ms)
 }
 
+/// Longest piece of a user's own text that is repeated.
+const SHOWN_CHARS_MAX: usize = 300;
+
 /// A user's own text, short enough to be repeated.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 300;
+pub fn shown(text: &str) -> String {
     let mut shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     if shown.len() < text.len() {
         shown.push('…');
